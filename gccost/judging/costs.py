@@ -160,17 +160,20 @@ def better(
 ) -> pd.Series:
     """A figure as a row of costs: the recorded run's if only that one can be quoted."""
     mine = series(own, metric, signed=signed, other=other)
-    if is_quotable(mine, fewest) or (recorded := other()) is None:
+    if is_quotable(mine, fewest, signed) or (recorded := other()) is None:
         return mine
     theirs = series(recorded, metric, signed=signed, source=RECORDED, other=other)
-    return theirs if is_quotable(theirs, fewest) else mine
+    return theirs if is_quotable(theirs, fewest, signed) else mine
 
 
-def is_quotable(row: Any, fewest: int = 1) -> bool:
-    """Whether a row has a figure with enough processes, and an interval that is not too wide."""
+def is_quotable(row: Any, fewest: int = 1, signed: bool = False) -> bool:
+    """Whether a row has a figure with enough processes, and an interval that is not too wide.
+
+    A difference, which is `signed`, may be small next to its interval.
+    """
     low, high = row["low"], row["high"]
     known = not (pd.isna(row["value"]) or pd.isna(low)) and row["n"] >= fewest
-    return known and not (low > 0 and high / low > WIDEST)
+    return known and (signed or not (low > 0 and high / low > WIDEST))
 
 
 def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:
