@@ -114,7 +114,7 @@ def test_text_and_charts_say_what_is_recorded(run, monkeypatch):
     with gccost.figure("some", "A title", costs):
         plt.figure()
     chart, note = shown
-    assert note.markdown == f"*From the recorded run: {study.then}, {AUTO}, finalizer.*"
+    assert note.markdown == f"*From the recorded run: {study.then}, {AUTO}.*"
     assert "recorded" in chart.csv()
     assert "other" not in chart.csv().partition("\n")[0]
 
