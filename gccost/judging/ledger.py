@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -59,9 +59,8 @@ class Row:
 
     @property
     def factor(self) -> float:
-        """Measured over published; NaN if either is missing, or if two values were measured."""
-        two = len(self.estimate.shown) > 1
-        return math.nan if self.is_bar or two else self.estimate.value / self.published
+        """Measured over published; NaN if either is missing."""
+        return math.nan if self.is_bar else self.estimate.value / self.published
 
     @property
     def sized(self) -> bool:
@@ -165,23 +164,16 @@ def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:
     return Counter({label: count[label] for label in Label if count[label]})
 
 
-def rows(
-    recordings: Mapping[str, Recording], studies: Iterable[Study], without: Container[str] = ()
-) -> list[Row]:
-    """The ledger's rows for the studies' claims, from recordings by study name.
-
-    `without` names claims to omit.
-    """
+def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
+    """The ledger's rows for the studies' claims, from recordings by study name."""
     studies = list(studies)
     known = published.by_name("claims", (claim.id for each in studies for claim in each.claims))
     ledger = []
     for study in studies:
         recording = recordings.get(study.name)
         for claim in study.claims:
-            if claim.id not in without:
-                words = known[claim.id]
-                unjudged = [_unjudged(claim, study, go, words) for go in claim.releases]
-                ledger += [_judged(row, recording) if recording else row for row in unjudged]
+            unjudged = [_unjudged(claim, study, go, known[claim.id]) for go in claim.releases]
+            ledger += [_judged(row, recording) if recording else row for row in unjudged]
     return ledger
 
 
@@ -309,12 +301,10 @@ COLUMNS: Mapping[str, str] = {
     "id": "the claim's number",
     "toolchain": "the release on which it was tested",
     "published": "the published figure, or the bar where no figure is published",
-    "estimate": "the measured figure; the geometric mean if two were measured, as for W2a and L5; "
-    "empty if there is none",
-    "low": "the lower end of its 95 % confidence interval, which covers both if two were measured",
+    "estimate": "the measured figure; empty if there is none",
+    "low": "the lower end of its 95 % confidence interval",
     "high": "the upper end of that interval",
-    "over_published": "estimate over published; empty where no figure is published or two were "
-    "measured",
+    "over_published": "estimate over published; empty where no figure is published",
     "samples": "the number of samples that the estimate rests on",
     "unit": "the unit of all figures; data/published/README.md lists them",
     "verdict": "holds, does not hold, undecided, not measured, or cannot be tested on this machine",
