@@ -207,13 +207,13 @@ def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -
 
 def between(figure: Figure, *, signed: bool = False) -> tuple[float, int]:
     """The variance between a figure's sittings beyond their own errors, and their number."""
-    values, errors, _ = _scaled(figure, signed)
+    values, errors, _ = scaled(figure, signed)
     if len(values) < 2:
         return 0.0, len(values)
     return max(float(values.var(ddof=1)) - float((errors**2).mean()), 0.0), len(values)
 
 
-def _scaled(figure: Figure, signed: bool) -> tuple[Floats, Floats, float]:
+def scaled(figure: Figure, signed: bool) -> tuple[Floats, Floats, float]:
     """The values of the sittings that count, their errors and the kinds' spread: logs or not."""
     values = np.array([each.value for each in figure.counted])
     errors = np.array([each.error for each in figure.counted])
@@ -237,15 +237,15 @@ def estimate(
     lowest = min((each.value for each in figure.sittings.values()), default=nan)
     if not figure.n or isnan(lowest) or (not signed and lowest <= 0):
         return nothing(confidence)
-    values, errors, kinds = _scaled(figure, signed)
+    values, errors, kinds = scaled(figure, signed)
     centre, k = float(values.mean()), len(values)
     value = centre if signed else exp(centre)
     whole = Estimate(value, -inf, inf, figure.n, figure.rounds, confidence)
     if not figure.is_enough or not np.isfinite(errors).all():
         return whole
-    prior = _prior(recorded, kinds, signed)
+    between_sittings = prior(recorded, kinds, signed)
     own, _ = between(figure, signed=signed)
-    spread = ((k - 1) * own + WEIGHT * prior) / (k - 1 + WEIGHT)
+    spread = ((k - 1) * own + WEIGHT * between_sittings) / (k - 1 + WEIGHT)
     within = float((errors**2).mean())
     half = float(t(k - 1 + WEIGHT, confidence)) * sqrt((spread + within) / k)
     lasting = spread / (spread + within) if spread + within else 0.0
@@ -255,7 +255,7 @@ def estimate(
     return replace(whole, low=value / factor, high=value * factor, lasting=lasting)
 
 
-def _prior(recorded: Figure | None, kinds: float, signed: bool) -> float:
+def prior(recorded: Figure | None, kinds: float, signed: bool) -> float:
     """The variance between sittings that the recorded ones, or else the kinds of loop, show."""
     values = [each.value for each in recorded.counted] if recorded else []
     if recorded and len(values) >= FEWEST and (signed or min(values) > 0):
