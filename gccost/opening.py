@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,8 +135,6 @@ def _shown(study: Study, run: Run, *notices: str) -> Shown:
     notices += () if own else runs.changed(run)
     manifest = run.manifest()
     recording = Recording.load(study, run)
-    if own:
-        recording = replace(recording, instead=partial(_recording, study))
     if languages.changed(study, manifest["programs"]):
         anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
         notices += (f"The measured programs have changed since this run was {anew}.",)
@@ -146,15 +142,6 @@ def _shown(study: Study, run: Run, *notices: str) -> Shown:
         shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
         notices = (f"This run is a trial: {shorter}, so its figures mean nothing.", *notices)
     return Shown(recording, "measure" if own else "replay", notices)
-
-
-@cache
-def _recording(study: Study) -> Recording | None:
-    """The recorded run's recording of a study; None without one."""
-    with suppress(GccostError):
-        run = reference(study)
-        return Recording.load(study, run) if study.name in run.studies else None
-    return None
 
 
 def measured(study: Study, settings: Settings) -> Shown:

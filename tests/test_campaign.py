@@ -237,7 +237,7 @@ FIRST = 4 * (9 + 7 + 4)  # seconds of the first rounds
         ([AUTO_OPEN, DUMMY_OPEN], FIRST + 8, (4, 5, 5), "91 of the 88 s are spent"),
         ([replace(DUMMY_OPEN, rounds=2), AUTO_OPEN], FIRST + 12, (5, 4, 5), "93 of the 92 s"),
         ([AUTO_OPEN], 1e6, (6, 4, 6), "nothing is open"),
-        ([WIDE_DUMMY, AUTO_OPEN], FIRST + 19, (5, 4, 5), "93 of the 99 s are spent"),
+        ([WIDE_DUMMY, AUTO_OPEN], FIRST + 14, (4, 5, 5), "91 of the 94 s are spent"),
         ([WIDE_DUMMY], FIRST + 15, (4, 5, 5), "91 of the 95 s are spent"),
     ],
     ids=[
@@ -245,7 +245,7 @@ FIRST = 4 * (9 + 7 + 4)  # seconds of the first rounds
         "the cheaper case first",
         "the least time first",
         "decided is enough",
-        "a verdict before a figure",
+        "a wide figure before a verdict",
         "a round narrows a figure",
     ],
 )

@@ -14,6 +14,7 @@ from recordings import Metrics
 
 import gccost
 from gccost import opening
+from gccost.judging import recording
 from gccost.measuring.cases import Case
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import DOCUMENT_GO
@@ -33,7 +34,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opened
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("GCCOST_MODE", "measure")
     recordings.record(tmp_path / "reference", ns=RECORDED).finish("standard", "done", ["lemire"])
-    opening._recording.cache_clear()
+    recording.of_study.cache_clear()
 
     def make(**how: Any) -> OpenedStudy:
         made = recordings.record(tmp_path / "runs", cpu="My CPU", **how)
@@ -96,7 +97,7 @@ def test_a_figure_that_no_run_has_is_missing(run):
     reference = opening.reference(study.recording.study)
     kept = [x for x in reference.samples_txt.read_text().splitlines() if "AllocateAuto" not in x]
     reference.samples_txt.write_text("\n".join([*kept, ""]))
-    opening._recording.cache_clear()
+    recording.of_study.cache_clear()
     gap = gccost.open("lemire", run=study.run).compare(*PAIR, gc="on")
     assert gap.ratio.notna().to_list() == [False, True]
     assert gap.differs.isna().to_list() == [True, False]
@@ -114,7 +115,7 @@ def test_text_and_charts_say_what_is_recorded(run, monkeypatch):
     with gccost.figure("some", "A title", costs):
         plt.figure()
     chart, note = shown
-    assert note.markdown == f"*From the recorded run: {study.then}, {AUTO}, finalizer.*"
+    assert note.markdown == f"*From the recorded run: {study.then}, {AUTO}.*"
     assert "recorded" in chart.csv()
     assert "other" not in chart.csv().partition("\n")[0]
 

@@ -68,19 +68,22 @@ def series(
     """A figure as a row of costs: the recorded run's if only that one can be quoted."""
     other = recorded()
     mine = stats.estimate(own or Figure(), signed=signed, recorded=other)
-    if is_quotable(row(mine), fewest) or other is None:
+    if is_quotable(row(mine), fewest, signed) or other is None:
         return pd.Series([*row(mine).values(), "", Sides(own, recorded)], COSTS)
     theirs = row(stats.estimate(other, signed=signed))
-    if own is not None and not is_quotable(theirs, fewest):
+    if own is not None and not is_quotable(theirs, fewest, signed):
         return pd.Series([*row(mine).values(), "", Sides(own, recorded)], COSTS)
     return pd.Series([*theirs.values(), RECORDED, Sides(None, recorded)], COSTS)
 
 
-def is_quotable(row: Any, fewest: int = 1) -> bool:
-    """Whether a row has a figure with enough processes, and an interval that is not too wide."""
+def is_quotable(row: Any, fewest: int = 1, signed: bool = False) -> bool:
+    """Whether a row has a figure with enough processes, and an interval that is not too wide.
+
+    A difference, which is `signed`, may be small next to its interval.
+    """
     low, high = row["low"], row["high"]
     known = not (pd.isna(row["value"]) or pd.isna(low)) and row["n"] >= fewest
-    return known and not (low > 0 and high / low > WIDEST)
+    return known and (signed or not (low > 0 and high / low > WIDEST))
 
 
 def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -165,23 +165,16 @@ def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:
     return Counter({label: count[label] for label in Label if count[label]})
 
 
-def rows(
-    recordings: Mapping[str, Recording], studies: Iterable[Study], without: Container[str] = ()
-) -> list[Row]:
-    """The ledger's rows for the studies' claims, from recordings by study name.
-
-    `without` names claims to omit.
-    """
+def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
+    """The ledger's rows for the studies' claims, from recordings by study name."""
     studies = list(studies)
     known = published.by_name("claims", (claim.id for each in studies for claim in each.claims))
     ledger = []
     for study in studies:
         recording = recordings.get(study.name)
         for claim in study.claims:
-            if claim.id not in without:
-                words = known[claim.id]
-                unjudged = [_unjudged(claim, study, go, words) for go in claim.releases]
-                ledger += [_judged(row, recording) if recording else row for row in unjudged]
+            unjudged = [_unjudged(claim, study, go, known[claim.id]) for go in claim.releases]
+            ledger += [_judged(row, recording) if recording else row for row in unjudged]
     return ledger
 
 

@@ -8,7 +8,6 @@ The recorded run never affects a verdict.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -50,22 +49,19 @@ def _cases(claims: Iterable[Claim]) -> frozenset[tuple[Variant, str]]:
 
 
 class _OpenQuestions:
-    """The state of a run, judged after each round; what is decided for good is not judged again."""
+    """The state of a run, judged from all of its samples."""
 
     def __init__(self, studies: Sequence[Study], limit: Budget) -> None:
         self.studies, self.limit = studies, limit
-        self.settled: dict[str, int] = {}  # claims decided on all their releases
         self.recorded = cache(self._recorded)
 
     def of(self, run: Run) -> Standing:
         """The open questions of a run, and how many verdicts are decided."""
-        before = sum(self.settled.values())
-        decided: Counter[str] = Counter()
         open_questions: list[OpenQuestion] = []
-        rows, left = [], 0
+        decided = verdicts = left = 0
         for row, recording in self._rows(run):
-            rows.append(row)
-            decided[row.claim.id] += row.verdict.label.decided
+            verdicts += 1
+            decided += row.verdict.label.decided
             if self._is_hopeless(row):
                 left += 1
             else:
@@ -73,16 +69,12 @@ class _OpenQuestions:
         for study in self.studies:
             for recording in _loaded(study, run):
                 open_questions += _figures(recording, self.limit)
-        for row in rows:
-            name = row.claim.id
-            if decided[name] == len(row.claim.releases) and not row.claim.headline:
-                self.settled[name] = decided[name]
-        return Standing(tuple(open_questions), before + decided.total(), before + len(rows), left)
+        return Standing(tuple(open_questions), decided, verdicts, left)
 
     def _rows(self, run: Run) -> Iterator[tuple[Row, Recording]]:
         for study in self.studies:
             for recording in _loaded(study, run):
-                for row in ledger.rows({study.name: recording}, [study], self.settled):
+                for row in ledger.rows({study.name: recording}, [study]):
                     if row.verdict.label is not Label.UNTESTABLE:
                         yield row, recording
 

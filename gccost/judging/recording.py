@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import costs, kinds, samples
 from gccost.judging.claims import Study
 from gccost.judging.kinds import Kinds
 from gccost.judging.quantities import Quantity, Seen
+from gccost.judging.recorded import recorded
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.cases import BUDGETS, Case, Variant
 from gccost.measuring.jobs import Job
@@ -30,6 +33,10 @@ from gccost.stats import SHOWN, Estimate, Figure
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _NO_SAMPLES = pd.DataFrame({"round": [], "sitting": []})
+
+
+def _nothing() -> None:
+    """The recording in place of a recorded one: none."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Recording:
     frame: pd.DataFrame
     problems: tuple[str, ...]
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
-    instead: Callable[[], Recording | None] = lambda: None
+    instead: Callable[[], Recording | None] = _nothing
 
     @classmethod
     def load(cls, study: Study, run: Run) -> Recording:
@@ -68,7 +75,9 @@ class Recording:
             for name, job in table.items()
             if "profile" in job
         }
-        return cls(study, run, table, frame, tuple(problems), cpu_profiles)
+        is_own = run.folder.parent != paths.reference()
+        instead = partial(of_study, study) if is_own else _nothing
+        return cls(study, run, table, frame, tuple(problems), cpu_profiles, instead)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -221,6 +230,15 @@ class Recording:
     def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
         return quantity.estimate(Seen(self, release, confidence))
+
+
+@cache
+def of_study(study: Study) -> Recording | None:
+    """The recorded run's recording of a study; None without one."""
+    with suppress(GccostError):  # a damaged one
+        runs = [run for run in recorded() if study.name in run.studies]
+        return Recording.load(study, runs[-1]) if runs else None
+    return None
 
 
 def _usable(files: Mapping[int, Path], problems: list[str]) -> Iterator[tuple[int, Profile]]:

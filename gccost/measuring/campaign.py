@@ -3,9 +3,9 @@
 A round builds the programs of its cases again and samples the cases, each in a fresh process.
 Nothing is built while a sample is taken. The order is drawn from the run's seed, one release
 after the other, so that compared samples are close in time. First every case gets the rounds that
-an estimate needs. The remaining time goes to the open questions: undecided verdicts, the quickest
-first; then the widest figures, those of headlines and prices first. Each of these rounds includes
-the baseline. A question that has had a tenth of the time waits until the others have had theirs.
+an estimate needs. The remaining time goes to the open questions: the widest figures of headlines
+and prices, then undecided verdicts, the quickest first, then any other wide figure. Each of these
+rounds includes the baseline. A question that has had a tenth of the time waits for the others.
 
 On a busy machine a sample takes longer, and from `Budget.most` on nothing more is measured. Since
 each round has all cases, a run that is cut has fewer rounds of all of them.

@@ -28,8 +28,8 @@ from gccost.processes import ProcessGroup
 class Rank(IntEnum):
     """What open questions are about, the most urgent first."""
 
-    VERDICT = 0  # undecided
-    FIGURE = 1  # imprecise, of a headline or of the table of prices
+    FIGURE = 0  # imprecise, of a headline or of the table of prices
+    VERDICT = 1  # undecided
     COST = 2  # imprecise, of any other case
 
 

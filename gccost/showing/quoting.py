@@ -41,9 +41,8 @@ def _text(row: Any, unit: str, scale: float, name: str = "value") -> str:
         columns = ["value", "low", "high"]
     value, low, high = (float(row.get(column, math.nan)) * scale for column in columns)
     n = row.get("n", FEWEST)  # of a frame that was computed from others
-    is_difference = columns[0] == "more"
-    known = {"value": value, "low": -math.inf if is_difference and low > 0 else low, "high": high}
-    if not is_quotable(known | {"n": n}):
+    known = {"value": value, "low": low, "high": high, "n": n}
+    if not is_quotable(known, signed=columns[0] == "more"):
         return MISSING
     text = rounding.interval(Estimate(value, low, high, int(n), 2, 0.95), unit)
     if row.get("source", "") != RECORDED:
