@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import exp, fsum, inf, isfinite, isnan, nan, pi, sqrt
+from math import exp, fsum, inf, isfinite, isnan, log, nan, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -83,17 +83,20 @@ class Figure(NamedTuple):
     """A value in each sitting, by the sitting's number.
 
     `spread` is the standard deviation between sittings that the kinds of its loops show, in the
-    unit of the value; NaN if nothing shows it. `n` is the number of processes.
+    unit of the value; NaN if nothing shows it. `n` is the number of processes, `costs` the number
+    of costs that it is computed from. `controls` has the ratio of each A/A control to its case.
     """
 
     sittings: Mapping[float, Sitting] = {}
     spread: float = nan
     n: int = 0
+    costs: int = 1
+    controls: Mapping[str, Figure] = {}
 
     @property
     def counted(self) -> list[Sitting]:
-        """The sittings with enough rounds, or all if none has enough."""
-        every = list(self.sittings.values())
+        """The sittings with enough rounds, or all if none has enough, by number."""
+        every = [self.sittings[number] for number in sorted(self.sittings)]
         return [each for each in every if each.rounds >= FEWEST] or every
 
     @property
@@ -123,7 +126,9 @@ def propagate(function: Callable[..., float], figures: Sequence[Figure]) -> Figu
     if any(isnan(each.value) for each in made.values()):
         made = {}
     spread = sqrt(fsum(spreads) / len(spreads)) if spreads else nan
-    return Figure(made, spread, min((figure.n for figure in figures), default=0))
+    controls = {name: each for figure in figures for name, each in figure.controls.items()}
+    n, costs = min(figure.n for figure in figures), sum(figure.costs for figure in figures)
+    return Figure(made, spread, n, costs, controls)
 
 
 def _slope(function: Callable[..., float], values: list[float], at: int) -> float:
@@ -207,9 +212,9 @@ def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -
 
 def between(figure: Figure, *, signed: bool = False) -> tuple[float, int]:
     """The variance between a figure's sittings beyond their own errors, and their number."""
+    if len(figure.counted) < 2:
+        return 0.0, len(figure.counted)
     values, errors, _ = scaled(figure, signed)
-    if len(values) < 2:
-        return 0.0, len(values)
     return max(float(values.var(ddof=1)) - float((errors**2).mean()), 0.0), len(values)
 
 
@@ -232,10 +237,9 @@ def estimate(
     """A figure with its interval; `recorded` is the recorded run's figure of the same thing.
 
     It is symmetric on the log scale, or on the linear scale for a value that may be zero or
-    negative (`signed`).
+    negative (`signed`). A ratio's is at least as wide as those of its A/A controls.
     """
-    lowest = min((each.value for each in figure.sittings.values()), default=nan)
-    if not figure.n or isnan(lowest) or (not signed and lowest <= 0):
+    if not figure.n or not _has_values(figure, signed):
         return nothing(confidence)
     values, errors, kinds = scaled(figure, signed)
     centre, k = float(values.mean()), len(values)
@@ -251,14 +255,32 @@ def estimate(
     lasting = spread / (spread + within) if spread + within else 0.0
     if signed:
         return replace(whole, low=value - half, high=value + half, lasting=lasting)
+    half = max(half, _of_controls(figure, confidence, recorded))
     factor = exp(half) if half < _LARGEST else inf
     return replace(whole, low=value / factor, high=value * factor, lasting=lasting)
 
 
+def _has_values(figure: Figure, signed: bool) -> bool:
+    """Whether a figure has a value in a sitting, and in each one that its scale can have."""
+    values = [each.value for each in figure.sittings.values()]
+    return bool(values) and all(isfinite(value) and (signed or value > 0) for value in values)
+
+
+def _of_controls(figure: Figure, confidence: float, recorded: Figure | None) -> float:
+    """Half the widest interval of a ratio's A/A controls, in logs; 0 without any."""
+    if figure.costs < 2:
+        return 0.0
+    known = recorded.controls if recorded else {}
+    made = [
+        estimate(control, confidence, recorded=known.get(name))
+        for name, control in figure.controls.items()
+    ]
+    return max((log(each.high / each.value) for each in made if isfinite(each.high)), default=0.0)
+
+
 def prior(recorded: Figure | None, kinds: float, signed: bool) -> float:
     """The variance between sittings that the recorded ones, or else the kinds of loop, show."""
-    values = [each.value for each in recorded.counted] if recorded else []
-    if recorded and len(values) >= FEWEST and (signed or min(values) > 0):
+    if recorded and len(recorded.counted) >= FEWEST and _has_values(recorded, signed):
         return between(recorded, signed=signed)[0]
     return kinds**2 if isfinite(kinds) else 0.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import signal
@@ -18,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
-from gccost.judging import lines
+from gccost.judging import kinds
 from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
@@ -135,7 +134,7 @@ class FakeMachine:
 @pytest.fixture
 def no_recorded_sittings(monkeypatch) -> None:
     """Made-up samples vary as they say, and not from run to run as the recorded machine does."""
-    monkeypatch.setattr(lines, "recorded", lambda _: (0.0, math.inf))
+    monkeypatch.setattr(kinds, "of_recorded", kinds.of_run)
 
 
 @pytest.fixture

@@ -294,8 +294,6 @@ def _of_go(case: Case, time: float) -> Metrics:
         "allocs/op": 1,
         "B/op": 8,
     }
-    if case.variant.stationary:
-        metrics |= {"slice-p05-ns/op": time * 0.98, "slices-ns/op": time}
     if case.variant.benchmark in CYCLES:
         metrics["gc-cycles-to-free"] = CYCLES[case.variant.benchmark]
     return metrics

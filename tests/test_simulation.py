@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-import math
-
-import pandas as pd
 import pytest
 
 from gccost.judging.simulation import simulate
 
-
-def kind(spread: float, run_to_run: float, **more: float) -> pd.Series:
-    row = {"spread": spread, "freedom": math.inf, "run_to_run": run_to_run}
-    return pd.Series(row | {"run_to_run_freedom": math.inf} | more, dtype=object)
-
-
-FINALIZER, CLEANUP = kind(0.03, 0.015, slope=0.3, probes=0.1), kind(0.06, 0.06)
-SLICES = kind(0.02, 0.01, sliced=True)
+BOUND = 4.8
+CALM, ROUGH = (0.02, 0.02), (0.06, 0.1)  # within a sitting, and between sittings
 
 
 def test_the_same_campaigns_have_the_same_outcome():
-    first, again = (simulate(5.0, 4.8, FINALIZER, SLICES, campaigns=50) for _ in "12")
+    first, again = (simulate(5.0, BOUND, *CALM, campaigns=50) for _ in "12")
     assert first == again
 
 
-@pytest.mark.parametrize("over", [FINALIZER, CLEANUP], ids=["finalizer", "cleanup"])
-def test_intervals_cover_the_truth_and_few_verdicts_are_wrong(over):
-    outcome = simulate(4.8, 4.8, over, SLICES)
-    assert 0.93 <= outcome.coverage <= 0.97
-    assert outcome.wrong <= 0.02  # although every decision is
-    assert simulate(1.2 * 4.8, 4.8, over, SLICES).wrong <= 0.01
+@pytest.mark.parametrize("sittings", [1, 3, 12])
+@pytest.mark.parametrize("spreads", [CALM, ROUGH], ids=["calm", "rough"])
+def test_intervals_cover_the_truth_and_few_verdicts_are_wrong(spreads, sittings):
+    outcome = simulate(BOUND, BOUND, *spreads, sittings=sittings)
+    assert 0.93 <= outcome.coverage <= 0.996
+    assert outcome.wrong <= 0.01  # although every decision is
+    assert simulate(1.2 * BOUND, BOUND, *spreads, sittings=sittings).wrong <= 0.005
 
 
 def test_a_noisier_machine_than_the_recorded_one_covers_less():
-    outcome = simulate(4.8, 4.8, CLEANUP, SLICES, noise=2.0)
-    assert outcome.coverage < 0.85
-    assert outcome.wrong > simulate(4.8, 4.8, CLEANUP, SLICES).wrong
+    usual, noisy = (simulate(BOUND, BOUND, *ROUGH, noise=noise) for noise in (1.0, 3.0))
+    assert noisy.coverage < usual.coverage
+    assert noisy.wrong > usual.wrong
 
 
-def test_an_uncertain_price_of_the_probe_decides_less():
-    prices = (kind(0.03, 0.015, slope=slope, probes=0.2) for slope in (0.0, 0.9))
-    known, uncertain = (simulate(5.4, 4.8, price, SLICES).undecided[-1] for price in prices)
-    assert uncertain > known + 0.1
+def test_more_sittings_decide_more():
+    one, many = (simulate(5.4, BOUND, *CALM, sittings=sittings) for sittings in (1, 12))
+    assert many.undecided < one.undecided
 
 
-def test_clear_ratio_is_decided_at_the_first_look():
-    outcome = simulate(16.0, 4.8, FINALIZER, SLICES, campaigns=500)
-    assert outcome.undecided[0] == outcome.wrong == 0
+def test_a_clear_ratio_is_decided_in_one_sitting():
+    outcome = simulate(16.0, BOUND, *CALM, campaigns=500)
+    assert outcome.undecided == outcome.wrong == 0

@@ -1,353 +1,322 @@
-"""Lines, costs, intervals and looks behave as gccost.stats documents."""
+"""Quartiles, figures and intervals behave as gccost.stats documents."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, inf, isnan, log, nan, sqrt
-from operator import truediv
+from operator import sub, truediv
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+from gccost.judging.kinds import cost
+from gccost.judging.models import amount, heterogeneity, linearity
 from gccost.stats import (
+    FEWEST,
     JUDGED,
-    SHOWN,
+    MEDIAN,
+    QUARTILE,
+    WEIGHT,
     Estimate,
     Figure,
-    Line,
-    amount,
-    combine,
-    cost,
+    Sitting,
+    between,
     estimate,
-    floors,
-    heterogeneity,
-    line,
-    linearity,
     propagate,
-    run_to_run,
-    share,
-    total_error,
+    quartile,
+    scatter,
 )
 
-positive = st.floats(1e-6, 1e12)
-values = st.lists(positive, min_size=2, max_size=40)
+times = st.lists(st.floats(1e-6, 1e12), min_size=1, max_size=20)
+
+
+def figure(
+    values: Sequence[float], error: float = 0.0, spread: float = 0.0, rounds: int = 8
+) -> Figure:
+    """A figure with these values in its sittings; the error and the kinds' spread are relative."""
+    sittings = {float(i): Sitting(x, error * abs(x), rounds) for i, x in enumerate(values, 1)}
+    return Figure(sittings, spread * float(np.mean(values)), rounds * len(values))
+
+
+def half(known: Estimate) -> float:
+    """Half of an interval's length on the log scale."""
+    return log(known.high / known.value)
 
 
 def t(freedom: float, confidence: float) -> float:
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
-def unprobed(logs: np.ndarray) -> np.ndarray:
-    return np.full(len(logs), nan)
+# --- a sitting --------------------------------------------------------------------------
 
 
-def of(logs: np.ndarray, fitted: Line, sittings: object = 0) -> Figure:
-    """The cost of a case without a probe; by default in one sitting."""
-    sittings = np.broadcast_to(sittings, len(logs))
-    return cost(logs, unprobed(logs), sittings, fitted, len(logs))
+@pytest.mark.parametrize("n", range(1, 21))
+def test_a_quartile_is_numpys_that_hardly_depends_on_the_number_of_values(n):
+    x = np.random.default_rng(n).lognormal(size=n)
+    assert quartile(x) == pytest.approx(np.quantile(x, 0.25, method="median_unbiased"), rel=1e-14)
 
 
-def of_one(x: list[float]) -> Figure:
-    """The cost of a case that is alone in its kind, without a probe."""
-    logs = np.log(x)
-    return of(logs, line(logs, unprobed(logs), np.zeros(len(x), int)))
+NOISES = {
+    "normal": lambda chance, size: chance.normal(size=size),
+    "lognormal": lambda chance, size: chance.lognormal(sigma=0.2, size=size),
+}
 
 
-# --- the line -----------------------------------------------------------------------
+@pytest.mark.parametrize("n", range(1, 21))
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_the_lower_half_shows_the_scatter_from_three_rounds_on(noise, n):
+    groups = noise(np.random.default_rng(1), (4000, n))
+    estimated = scatter(groups) ** 2
+    if n < FEWEST:
+        assert isnan(estimated)
+        return
+    assert 0.8 <= estimated / groups.var() <= 1.6
+    costs = [quartile(group) for group in groups]  # whose error it is used for
+    assert 0.9 <= QUARTILE * estimated / n / np.var(costs) <= 1.8
 
 
-def measured(
-    cases: int = 6, n: int = 5, slope: float = 0.5, spread: float = 0.04, seed: int = 1
-) -> tuple[np.ndarray, ...]:
-    """Logs, probes and cases of processes along parallel lines."""
-    chance = np.random.default_rng(seed)
-    case = np.repeat(np.arange(cases), n)
-    probes = np.abs(chance.normal(0, 0.2, cases * n))
-    logs = case + slope * probes + spread * chance.standard_normal(cases * n)
-    return logs, probes, case
+def test_groups_of_one_or_two_rounds_show_no_scatter():
+    three = [1.0, 2.0, 3.0]
+    assert scatter([three, [5.0], [1.0, 9.0]]) == scatter([three])
+    assert isnan(scatter([]))
 
 
-def test_the_line_is_the_analysis_of_covariance():
-    """The same as statsmodels' least squares with a constant for each case."""
-    logs, probes, case = measured()
-    fitted = line(logs, probes, case, "finalizer")
-    design = np.column_stack([case[:, None] == np.arange(6), probes]).astype(float)
-    model = sm.OLS(logs, design).fit()
-    assert fitted.slope == pytest.approx(model.params[-1])
-    assert fitted.slope_error == pytest.approx(model.bse[-1])
-    assert fitted.spread == pytest.approx(sqrt(model.scale))
-    assert fitted.freedom == model.df_resid
-    for number in range(6):
-        mine = case == number
-        known = fitted._replace(probes=0.0)  # at a price that is known
-        mean = cost(logs[mine], probes[mine], np.ones(5), known, 5)
-        assert mean.value == pytest.approx(exp(model.params[number]))
-        both = sqrt(mean.error**2 + mean.slope_error**2) / mean.value
-        assert both == pytest.approx(model.bse[number])
+# --- a figure of several costs --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("useless", [nan, 0.3, 0.1], ids=["missing", "equal", "nearly equal"])
-def test_a_probe_that_explains_nothing_has_no_slope(useless):
-    logs, _, case = measured(n=3, slope=0.0)
-    fitted = line(logs, np.full(len(logs), useless), case)
-    assert (fitted.slope, fitted.slope_error) == (0.0, 0.0)
-    assert fitted.spread == pytest.approx(0.04, rel=0.5)
+def test_a_ratio_is_read_in_each_sitting_and_their_logs_are_averaged():
+    over, under = figure([600.0, 1600.0, 99.0]), figure([60.0, 40.0])
+    made = propagate(truediv, [over, under])
+    assert [each.value for each in made.counted] == [10.0, 40.0]
+    assert estimate(made).value == pytest.approx(20.0)
+    assert (made.rounds, made.n) == (16, 16)
 
 
-@pytest.mark.parametrize(("log_ns", "of"), [(9.0, 6), (0.4, 0)], ids=["alone", "among others"])
-def test_a_process_without_a_probe_does_not_count_for_the_slope(log_ns, of):
-    logs, probes, case = measured()
-    with_one = line(np.append(logs, log_ns), np.append(probes, nan), np.append(case, of))
-    assert with_one.slope == pytest.approx(line(logs, probes, case).slope)
-
-
-def test_one_slow_process_moves_no_other_case():
-    """A process whose probe and loop are ten times as slow lies on the line, as all others do."""
-    logs, probes, case = measured(n=12, spread=0.01)
-    slow = np.arange(len(logs)) == 3
-    slowed = line(logs + slow * 0.5 * log(10), probes + slow * log(10), case)
-    assert slowed.slope == pytest.approx(0.5, abs=0.02)
-    other = cost(logs[case == 2], probes[case == 2], np.ones(12), slowed, 12)
-    assert log(other.value) == pytest.approx(2, abs=0.02)
-
-
-def test_the_interval_of_a_cost_has_the_error_of_its_price():
-    """Each case's price is the lower quartile of its own probes, as in a run."""
-    chance, hits = np.random.default_rng(4), []
-    for _ in range(150):
-        above = chance.exponential(0.15, (10, 8))
-        logs = (0.9 * above + 0.03 * chance.standard_normal((10, 8))).ravel()
-        probes = (above - np.quantile(above, 0.25, axis=1)[:, None]).ravel()
-        fitted = line(logs, probes, np.repeat(np.arange(10), 8))
-        sides = [cost(logs[i : i + 8], probes[i : i + 8], np.ones(8), fitted, 8) for i in (0, 8)]
-        hits.append(combine(lambda a, b: a / b, sides).contains(1))
-    assert np.mean(hits) >= 0.9
-
-
-def test_two_processes_borrow_the_spread_of_their_kind():
-    logs, probes, case = measured()
-    fitted = line(logs, probes, case)
-    two = cost(logs[:2], probes[:2], np.ones(2), fitted._replace(probes=0.0), 2)
-    assert two.error / two.value == pytest.approx(fitted.spread / sqrt(2))
-    alone = of_one([6.0])
-    assert alone.value == pytest.approx(6)
-    assert (estimate(alone).low, estimate(alone).high) == (0.0, inf)
-
-
-# --- sittings ------------------------------------------------------------------------
-
-
-def sittings(between: float, seed: int = 2, cases: int = 40) -> tuple[np.ndarray, ...]:
-    """Logs, cases and sittings of cases that five sittings shift."""
-    chance = np.random.default_rng(seed)
-    case, sitting = (a.ravel() for a in np.mgrid[0:cases, 0:5])
-    shift = between * chance.standard_normal(len(case))
-    each = np.repeat(shift + case, 4) + 0.03 * chance.standard_normal(4 * len(case))
-    return each, np.repeat(case, 4), np.repeat(sitting, 4)
-
-
-def fitted_to(logs: np.ndarray, case: np.ndarray, sitting: np.ndarray) -> Line:
-    return line(logs, unprobed(logs), case * 5 + sitting)
-
-
-def spread_of(logs: np.ndarray, case: np.ndarray, sitting: np.ndarray) -> tuple[float, float]:
-    fitted = fitted_to(logs, case, sitting)
-    return run_to_run(logs, unprobed(logs), case, sitting, fitted)
-
-
-@pytest.mark.parametrize("between", [0.0, 0.05])
-def test_the_run_to_run_spread_is_what_the_spread_of_processes_leaves(between):
-    logs, case, sitting = sittings(between)
-    assert spread_of(logs, case, sitting) == (pytest.approx(between, abs=0.012), 40 * 4)
-    one = sitting == 0
-    assert isnan(spread_of(logs[one], case[one], sitting[one])[0])
-
-
-def test_two_sittings_do_not_explain_the_run_to_run_spread_away():
-    """The mean of two sittings takes up half of the variance of their own processes."""
-    logs, case, sitting = sittings(0.015, cases=400)
-    two = sitting < 2
-    assert spread_of(logs[two], case[two], sitting[two])[0] == pytest.approx(0.015, abs=0.003)
-
-
-def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread():
-    """The mean spread of processes would explain more than calm sittings of few of them scatter."""
-    chance, groups = np.random.default_rng(5), []
-    for case in range(60):
-        for sitting, (n, spread) in enumerate([(3, 0.01), (3, 0.01), (12, 0.2)]):
-            logs = 0.05 * chance.standard_normal() + spread * chance.standard_normal(n)
-            groups.append((logs, np.full(n, case), np.full(n, sitting)))
-    logs, case, sitting = (np.concatenate(each) for each in zip(*groups, strict=True))
-    assert spread_of(logs, case, sitting)[0] == pytest.approx(0.05, abs=0.02)
-
-
-def test_the_interval_of_a_sitting_contains_the_mean_of_the_others():
-    logs, case, sitting = sittings(0.05, cases=80)
-    fitted = fitted_to(logs, case, sitting)._replace(run_to_run=0.05, run_to_run_freedom=160.0)
-    hits = []
-    for number in range(80):
-        here = (case == number) & (sitting == 0)
-        others = logs[(case == number) & (sitting > 0)].mean()
-        hits.append(estimate(of(logs[here], fitted)).contains(exp(others)))
-    assert np.mean(hits) >= 0.85
-
-
-def test_sittings_are_the_unit_of_error():
-    """More processes of one sitting do not reduce the error below the run-to-run spread."""
-    fitted = Line("finalizer", 0.0, 0.0, 0.03, 100, run_to_run=0.05, run_to_run_freedom=100)
-
-    zeros = np.zeros(400)
-    one, four = of(zeros, fitted), of(zeros, fitted, np.repeat([1, 2, 3, 4], 100))
-    assert [one.error, four.error, one.lasting] == pytest.approx([0.05, 0.025, 0.05], rel=0.01)
-    # The weight of a sitting hardly grows with its processes, and the order does not count.
-    uneven, order = np.repeat([1, 2], [10, 390]), np.random.default_rng(3).permutation(400)
-    shifted = (uneven == 2) * 0.1
-    both = of(shifted, fitted, uneven)
-    assert log(both.value) == pytest.approx(0.05, abs=0.003)
-    assert of(shifted[order], fitted, uneven[order]) == pytest.approx(both)
-
-
-def test_cases_of_few_sittings_do_not_hide_how_sittings_differ():
-    """Two neighbouring sittings of many cases are alike; ten sittings of one case are not."""
-    often, few = np.linspace(0, 1, 10), np.zeros(80)
-    logs = np.repeat([*often, *few], 4)
-    case = np.repeat([*np.zeros(10, int), *np.repeat(np.arange(1, 41), 2)], 4)
-    sitting = np.repeat([*np.arange(10), *np.tile([8, 9], 40)], 4)
-    between, freedom = spread_of(logs, case, sitting)
-    assert (between, freedom) == (pytest.approx(often.std(ddof=1)), 9)
-
-
-def test_a_sitting_with_one_process_counts_only_without_better_ones():
-    logs = np.repeat([0.0, 0.0, 0.0, 1.0], [4, 4, 1, 1])
-    case, sitting = np.repeat([0, 1], [8, 2]), np.repeat([0, 1, 0, 1], [4, 4, 1, 1])
-    assert spread_of(logs, case, sitting) == (0.0, 1)
-    assert spread_of(logs[8:], case[8:], sitting[8:])[0] > 0.5
-
-
-def test_sittings_of_one_process_each_show_the_error():
-    logs, case, sitting = np.array([0.0, 0.1, 0.2]), np.zeros(3, int), np.arange(3)
-    for none in (line(logs, unprobed(logs), sitting), floors(logs, sitting)):
-        between, freedom = run_to_run(logs, unprobed(logs), case, sitting, none)
-        fitted = none._replace(run_to_run=between, run_to_run_freedom=freedom)
-        mean = of(logs, fitted, sitting)
-        assert mean.error / mean.value == pytest.approx(0.1 / sqrt(3))
-
-
-# --- intervals --------------------------------------------------------------------
-
-
-def test_intervals_match_the_documented_formula():
-    x = [1.0, 1.1, 0.9, 1.3, 1.2, 1.0]
-    interval = combine(float, [of_one(x)])
-    s = np.std(np.log(x), ddof=1)
-    half = t(5, 0.95) * s / sqrt(6)
-    middle = np.log(x).mean()
-    assert [interval.low, interval.value, interval.high] == pytest.approx(
-        [exp(middle - half), exp(middle), exp(middle + half)]
-    )
-    assert (interval.n, interval.rounds, interval.confidence) == (6, 6, 0.95)
-
-
-@given(values)
-def test_intervals_contain_the_estimate_and_grow_with_confidence(x):
-    narrow, wide = (combine(float, [of_one(x)], c) for c in (0.9, 0.99))
-    assert wide.low <= narrow.low <= narrow.value <= narrow.high <= wide.high
-    assert narrow.contains(narrow.value)
-
-
-def test_nothing_has_no_estimate():
-    for nothing in (combine(float, [of_one([])]), amount([]), share([])):
-        assert isnan(nothing.value)
-        assert nothing.n == nothing.rounds == 0
-        assert nothing.half_width == inf
-    assert not combine(lambda a, b: a / b, [of_one([6.0, 6.1]), of_one([])]).n
-    assert amount([-1, 0, 0, 1]).half_width == inf
-    costs = [of_one([1.0, 1.1]), of_one([2.0, 2.1])]
-    assert not combine(lambda a, b: a - b, costs).n  # negative, so it needs `signed`
-    assert combine(lambda a, b: a - b, costs, signed=True).value == pytest.approx(-1, rel=0.1)
-
-
-def test_degrees_of_freedom_are_those_of_satterthwaite():
-    assert total_error([2.0, 2.0], [7, 7]) == (2.0, pytest.approx(14))
-    assert total_error([1.0, 3.0], [inf, 5]) == (2.0, pytest.approx(5 / (3 / 4) ** 2))
-    assert total_error([inf, 1.0], [1, 5])[0] == inf
+def test_two_sides_that_were_never_in_one_sitting_have_no_ratio():
+    over, under = figure([600.0]), figure([60.0])
+    apart = under._replace(sittings={2.0: under.sittings[1.0]})
+    made = estimate(propagate(truediv, [over, apart]))
+    assert isnan(made.value)
+    assert (made.n, made.rounds) == (0, 0)
 
 
 A, B, C = 900.0, 100.0, 240.0
 
 
 @pytest.mark.parametrize(
-    ("function", "signed", "slopes"),
+    ("function", "slopes"),
     [
-        # Slopes: derivatives of the figure (its logarithm if not signed) by each cost's logarithm.
-        (lambda a, b, c: a / b, False, (1, -1, 0)),
+        # The derivatives by each cost's logarithm.
+        (lambda a, b, c: log(a / b), (1, -1, 0)),
+        (lambda a, b, c: a - 2 * b, (A, -2 * B, 0)),
         (
             lambda before, base, after: (before - after) / (before - base),
-            True,
             (A * (C - B) / (A - B) ** 2, B * (A - C) / (A - B) ** 2, -C / (A - B)),
         ),
     ],
-    ids=["ratio", "saved"],
+    ids=["log of a ratio", "difference", "saved"],
 )
-def test_the_delta_method_agrees_with_the_closed_form(function, signed, slopes):
-    errors = [0.01, 0.02, 0.03]
-    costs = [
-        Figure(x, error * x, inf, 0.005 * x, "finalizer", 0.0, 4, 4)
-        for x, error in zip((A, B, C), errors, strict=True)
-    ]
-    interval = combine(function, costs, signed=signed)
-    common = 0.005 * sum(slopes)  # of the slope of their kind, which cancels in a ratio
-    half = t(1e9, 0.95) * np.hypot(np.linalg.norm(np.multiply(slopes, errors)), common)
-    value = function(A, B, C)
-    ends = [value - half, value + half] if signed else [value * exp(-half), value * exp(half)]
-    assert [interval.value, interval.low, interval.high] == pytest.approx([value, *ends], rel=1e-4)
+def test_the_delta_method_agrees_with_the_closed_form(function, slopes):
+    errors, spreads = (0.01, 0.02, 0.03), (0.05, 0.0, 0.04)
+    costs = [figure([x], *each) for x, *each in zip((A, B, C), errors, spreads, strict=True)]
+    made = propagate(function, costs)
+    assert made.sittings[1.0].value == pytest.approx(function(A, B, C))
+    assert made.sittings[1.0].error == pytest.approx(np.linalg.norm(np.multiply(slopes, errors)))
+    assert made.spread == pytest.approx(np.linalg.norm(np.multiply(slopes, spreads)))
 
 
-def test_the_slopes_of_different_kinds_do_not_cancel_when_values_are_derived_twice():
-    kinds = ("finalizer", "cleanup", "slab", "signing")
-    a, b, c, d = (Figure(1.0, 0.0, inf, 0.01, kind, 0.0, 4, 4) for kind in kinds)
+def test_a_figure_that_is_derived_twice_is_that_derived_at_once():
+    a, b, c = (figure([x], 0.02, 0.03) for x in (A, B, C))
+    once = propagate(lambda a, b, c: a / b / c, [a, b, c])
+    twice = propagate(truediv, [propagate(truediv, [a, b]), c])
+    assert twice.sittings[1.0] == pytest.approx(once.sittings[1.0])
+    assert twice.spread == pytest.approx(once.spread)
 
-    def ratio(over: Figure, under: Figure) -> Figure:
-        return propagate(lambda x, y: x / y, [over, under])
 
-    once = propagate(lambda a, b, c, d: (a / b) / (c / d), [a, b, c, d])
-    twice = ratio(ratio(a, b), ratio(c, d))
-    assert once.error == pytest.approx(0.02)
-    assert twice.error == pytest.approx(once.error)
-    assert twice.lasting == pytest.approx(once.lasting)
+def test_a_time_of_zero_below_a_ratio_leaves_out_its_sitting():
+    made = propagate(truediv, [figure([600.0, 600.0]), figure([60.0, 0.0])])
+    assert [*made.sittings] == [1.0]
+    assert isnan(estimate(propagate(truediv, [figure([600.0]), figure([0.0])])).value)
+
+
+@pytest.mark.parametrize("wrong", [nan, inf, 0.0, -1.0])
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_ratio_that_is_no_positive_number_in_a_sitting_has_no_value(wrong, at):
+    values = [2.0, 2.1]
+    values.insert(at, wrong)
+    known = figure([2.0, 2.1, 2.2], 0.01)
+    assert isnan(estimate(figure(values, 0.01)).value)
+    assert estimate(known, recorded=figure(values, 0.01)) == estimate(known)
+
+
+# --- intervals --------------------------------------------------------------------------
+
+
+def test_an_interval_is_the_documented_one():
+    values, error, kinds = np.array([9.0, 10.0, 12.0]), 0.02, 0.05
+    known = estimate(figure(values, error, kinds))
+    logs, k = np.log(values), 3
+    centre, own = logs.mean(), logs.var(ddof=1) - error**2
+    prior = (kinds * values.mean() / exp(centre)) ** 2
+    spread = ((k - 1) * own + WEIGHT * prior) / (k - 1 + WEIGHT)
+    width = t(k - 1 + WEIGHT, 0.95) * sqrt((spread + error**2) / k)
+    assert [known.low, known.value, known.high] == pytest.approx(
+        [exp(centre - width), exp(centre), exp(centre + width)]
+    )
+    assert (known.n, known.rounds, known.confidence) == (24, 24, 0.95)
+    assert known.lasting == pytest.approx(spread / (spread + error**2))
+
+
+def test_the_prior_is_what_the_recorded_sittings_show_of_the_same_ratio():
+    """Its own recorded spread counts, with the kinds' as a weak prior of that."""
+    own, calm, rough = (figure(x, 0.01, 0.1) for x in ([5.0], [5.0] * 17, [3.0, 8.0] * 9))
+    alone, with_calm, with_rough = (
+        half(estimate(own, recorded=recorded)) for recorded in (None, calm, rough)
+    )
+    assert with_calm < alone < with_rough
+    assert half(estimate(own, recorded=figure([5.0], 0.01))) == alone  # one sitting shows nothing
+
+
+def drawn(chance: np.random.Generator, k: int, spread: float) -> Figure:
+    """A ratio whose truth is 5, from rounds in k sittings; its kinds show the true spread."""
+    sittings = 5 * np.exp(chance.normal(scale=spread, size=(k, 1)))
+    sides = [level * np.exp(chance.normal(scale=0.05, size=(k, 6))) for level in (sittings, 1.0)]
+    kind = scatter(chance.normal(scale=0.05, size=(60, 6)))  # of many cases
+    costs = [cost(dict(enumerate(side)), "ns", kind, spread / sqrt(2), side.size) for side in sides]
+    return propagate(truediv, costs)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 17])
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("spread", [0.0, 0.05])
+def test_intervals_contain_the_truth(k, recorded, spread):
+    chance, hits = np.random.default_rng(k), []
+    for _ in range(400):
+        other = drawn(chance, 17, spread) if recorded else None
+        known = drawn(chance, k, spread)
+        hits.append([estimate(known, c, recorded=other).contains(5) for c in (0.5, 0.95)])
+    half_of, most = np.mean(hits, axis=0)
+    assert 0.45 <= half_of <= 0.70
+    assert 0.93 <= most <= 0.999
+
+
+@given(times, st.floats(0, 0.5))
+def test_an_interval_contains_its_value_and_grows_with_confidence(values, error):
+    narrow, wide = (estimate(figure(values, error), c) for c in (0.9, 0.99))
+    assert wide.low <= narrow.low <= narrow.value <= narrow.high <= wide.high
+
+
+def test_equal_times_have_no_width():
+    known = estimate(figure([7.0, 7.0, 7.0]))
+    assert known.low == known.high == pytest.approx(7)
+    assert known.half_width == known.lasting == 0
+
+
+@pytest.mark.parametrize("error", [0.02, nan])
+def test_one_process_has_a_value_and_no_interval(error):
+    known = estimate(figure([6.0], error, rounds=1))
+    assert (known.value, known.low, known.high) == (pytest.approx(6), -inf, inf)
+    assert known.half_width == inf
+
+
+def test_a_sitting_with_one_process_counts_only_without_better_ones():
+    better, worse = figure([6.0, 6.2], 0.01), figure([99.0], 0.01, rounds=1)
+    both = better._replace(sittings={**better.sittings, 3.0: worse.sittings[1.0]})
+    assert estimate(both) == estimate(better)
+    assert estimate(worse).value == pytest.approx(99)
+
+
+def test_nothing_has_no_estimate():
+    known = estimate(Figure())
+    assert isnan(known.value)
+    assert known.n == known.rounds == 0
+    assert known.half_width == inf
+    assert between(Figure()) == (0.0, 0)
+
+
+def test_sittings_in_any_order_give_the_same_bytes():
+    chance = np.random.default_rng(7)
+    known = figure(chance.lognormal(size=9), 0.03, 0.05)
+    recorded = figure(chance.lognormal(size=9), 0.03, 0.05)
+
+    def shuffled(of: Figure) -> Figure:
+        numbers = chance.permutation([*of.sittings])
+        return of._replace(sittings={number: of.sittings[number] for number in numbers})
+
+    expected = estimate(known, recorded=recorded)
+    for _ in range(20):
+        assert estimate(shuffled(known), recorded=shuffled(recorded)) == expected
+        ratio = propagate(truediv, [shuffled(known), shuffled(recorded)])
+        assert ratio == propagate(truediv, [known, recorded])
+
+
+def test_what_may_be_negative_has_an_interval_on_the_linear_scale():
+    made = propagate(sub, [figure([5.0, 6.0, 5.5], 0.01), figure([6.0, 5.0, 5.8], 0.01)])
+    known = estimate(made, signed=True)
+    assert known.value == pytest.approx(-0.1)
+    assert known.low < 0 < known.high
+    assert known.high - known.value == pytest.approx(known.value - known.low)
+    assert isnan(estimate(made).value)
+    assert estimate(figure([0.0, 0.0, 0.0]), signed=True).low == 0
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_the_spread_between_sittings_is_beyond_their_own_errors(signed, spread):
+    chance = np.random.default_rng(3)
+    errors = chance.normal(scale=np.hypot(0.2, spread), size=2000)
+    values = 5 + errors if signed else np.exp(errors)
+    made = enumerate(Sitting(x, 0.2 if signed else 0.2 * x, 8) for x in values)
+    variance, k = between(Figure(dict(made)), signed=signed)
+    assert (variance, k) == (pytest.approx(spread**2, abs=0.01), 2000)
+
+
+def test_a_ratio_is_at_least_as_wide_as_that_of_its_control():
+    a, b = figure([600.0, 605.0], 0.01), figure([60.0, 60.2], 0.01)
+    rough = propagate(truediv, [figure([50.0, 70.0], 0.05, 0.2), b])
+    controlled = b._replace(controls={"b again": rough})
+    plain, wide = (propagate(truediv, [a, under]) for under in (b, controlled))
+    for confidence in (0.95, JUDGED):
+        control = estimate(rough, confidence)
+        assert half(estimate(plain, confidence)) < half(control)
+        assert half(estimate(wide, confidence)) == pytest.approx(half(control))
+    assert estimate(wide).value == estimate(plain).value
+    # The recorded sittings show the control's spread too.
+    recorded = wide._replace(controls={"b again": figure([1.0] * 17, 0.01)})
+    assert half(estimate(wide, recorded=recorded)) < half(estimate(wide))
+    # A control with too few rounds, or a narrow one, widens nothing, nor is a cost a ratio.
+    few = figure([1.0, 9.0], 0.1, rounds=1)
+    for control in (few, figure([1.0], 0.001)):
+        made = propagate(truediv, [a, b._replace(controls={"b again": control})])
+        assert estimate(made) == estimate(plain)
+    assert estimate(controlled) == estimate(b)
 
 
 def test_more_rounds_narrow_what_they_can_and_more_sittings_all():
     known = Estimate(10.0, 10 / 1.2, 12.0, 4, 4, 0.99, lasting=0.36)
-    later = known.after(4, 16)
-    assert log(later.high / 10) == pytest.approx(log(1.2) * sqrt(0.36 + 0.64 / 4))
-    assert known.after(4, 4) == pytest.approx(known)
-    assert log(known.after(4, 4, sittings=4).high / 10) == pytest.approx(log(1.2) / 2)
+    assert half(known.after(rounds=4)) == pytest.approx(log(1.2) * sqrt(0.36 + 0.64 / 4))
+    assert half(known.after(sittings=4)) == pytest.approx(log(1.2) / 2)
+    assert known.after() == pytest.approx(known)
+    below = Estimate(1.0, -1.0, 3.0, 4, 4, 0.99, parts=(known,))
+    later = below.after(sittings=4)
+    assert (later.low, later.high) == (0.0, 2.0)
+    assert later.parts == (known.after(sittings=4),)
 
 
-# --- counts, shares, and unseen events ----------------------------------------
+# --- single questions ---------------------------------------------------------------------
 
 
-def test_identical_counts_have_zero_width():
+def test_amounts_are_medians():
     assert amount([2] * 5) == Estimate(2, 2, 2, 5, 5, 0.95)
-    interval = amount([1, 2, 2, 3, nan])
-    assert (interval.value, interval.n) == (2, 4)
-    half = sqrt(np.pi / 2) * t(3, 0.95) * np.std([1, 2, 2, 3], ddof=1) / 2
-    assert interval.high - 2 == pytest.approx(half)
-
-
-def test_share_intervals_stay_between_0_and_1():
-    few, all_ = share([0.0, 0.0, 0.02, 0.01]), share([1.0, 0.97, 1.0, 0.99])
-    assert 0 <= few.low <= few.value <= few.high < 0.2
-    assert 0.8 < all_.low <= all_.value <= all_.high <= 1
-    assert share([0.2]).half_width == inf
-    assert share([0.3, 1.5, -1.0, 0.3, 0.3]).n == 3
-
-
-# --- heterogeneity -------------------------------------------------------------------
+    known = amount([1, 2, 2, 3, nan])
+    assert (known.value, known.n) == (2, 4)
+    width = sqrt(MEDIAN) * t(3, 0.95) * np.std([1, 2, 2, 3], ddof=1) / 2
+    assert known.high - 2 == pytest.approx(width)
+    assert amount([]).n == 0
+    assert amount([-1, 0, 0, 1]).half_width == inf
 
 
 def test_heterogeneity_detects_scattered_ratios_among_two_or_more():
@@ -356,11 +325,9 @@ def test_heterogeneity_detects_scattered_ratios_among_two_or_more():
     chance = np.random.default_rng(3)
 
     def p(last: float) -> float:
-        costs = [
-            Figure(exp(chance.normal(shift, 0.02)), 0.02, inf, rounds=9, n=9)
-            for shift in (0.0, 0.0, 0.0, last)
-        ]
-        return heterogeneity([combine(float, [each], SHOWN) for each in costs])
+        values = (exp(chance.normal(shift, 0.02)) for shift in (0.0, 0.0, 0.0, last))
+        width = exp(1.96 * 0.02)
+        return heterogeneity([Estimate(x, x / width, x * width, 9, 9, 0.95) for x in values])
 
     assert np.mean([p(0.0) < 0.01 for _ in range(500)]) <= 0.03
     assert np.mean([p(0.15) < 0.01 for _ in range(100)]) >= 0.9
@@ -375,8 +342,3 @@ def test_linearity_of_a_line_and_of_a_curve():
     bent = linearity(x, np.outer(np.linspace(1, 1.02, 8), 10 + x**3), JUDGED)
     assert bent.low < bent.value < bent.high < 0.95
     assert linearity(x, times[:1]).low == -inf
-
-
-def test_a_ratio_of_numpy_values_to_nothing_has_no_value_and_no_warning():
-    sides = [Figure(np.float64(value), 0.1, 5) for value in (1.0, 0.0)]
-    assert isnan(propagate(truediv, sides).value)

@@ -104,12 +104,13 @@ def cells(processes: pd.DataFrame, metric: str, times: Level = LOWER_QUARTILE) -
     """One value per round of each case in each sitting, by the case's name.
 
     It is the lower quartile of the round's processes (`times`), or the median of an amount. A rate
-    is inverted: a time per operation. What is not positive is no time.
+    is inverted: a time per operation. What is not finite is no value, what is not positive no time.
     """
     if metric not in processes:
         return {}
     how = metrics.kind(metric)
     known = processes[["name", "sitting", "round", metric]].dropna()
+    known = known[np.isfinite(known[metric])]
     if how != "count":
         known = known[known[metric] > 0]
     known = known.sort_values(["name", "sitting", "round"], kind="stable")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gccost import paths
+from gccost import paths, stats
 from gccost.errors import GccostError
 from gccost.judging import costs, kinds, samples
 from gccost.judging.claims import Study
@@ -21,7 +22,7 @@ from gccost.judging.kinds import Kinds
 from gccost.judging.quantities import Quantity, Seen
 from gccost.judging.recorded import recorded
 from gccost.measuring import jobs, toolchains
-from gccost.measuring.cases import BUDGETS, Case, Variant
+from gccost.measuring.cases import BUDGETS, CONTROLS, Case, Variant
 from gccost.measuring.jobs import Job
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
@@ -209,7 +210,22 @@ class Recording:
         spread = kinds.of_recorded(self.run).spread(kind, metric)
         if math.isnan(spread):  # of another method or under load; its kind's
             spread = kinds.of_recorded(self.run).spread(kind.partition(", ")[0], metric)
-        return kinds.cost(case, metric, self.kinds.scatter(kind, metric), spread, n)
+        scatter = self.kinds.scatter(kind, metric)
+        made, of_run = kinds.cost(case, metric, scatter, spread, n), self.kinds.cells(metric)
+        again = {
+            control: kinds.cost(of_run[control], metric, scatter, spread, n)
+            for control in self._controls(name)
+            if control in of_run
+        }
+        ratios = {name: stats.propagate(truediv, [each, made]) for name, each in again.items()}
+        return made._replace(controls=ratios)
+
+    def _controls(self, name: str) -> list[str]:
+        """The names of a case's A/A controls, which another study of the run may have."""
+        case = self.case[name]
+        if case.variant.control:
+            return []
+        return [replace(case.variant, control=how).on(case.release) for how in CONTROLS]
 
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""

@@ -83,6 +83,7 @@ EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one m
 
 # A floor needs several processes of a round's build, because a burst may outlast a process.
 PROCESSES = 4
+CONTROLS = ("same", "relinked")  # the A/A controls of a variant
 
 
 @dataclass(frozen=True)
