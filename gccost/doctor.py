@@ -141,7 +141,7 @@ def _of_java() -> list[Check]:
             jdks.find_jmh,
             "in {}",
             "not fetched yet",
-            "`make report` fetches it (9 MB). Without it claim L5 shows the recorded run.",
+            "`make report` fetches it (9 MB). Without it claims L5a and L5b show the recorded run.",
             _FETCHED,
             NOTE,
         ),

@@ -206,7 +206,7 @@ def _range(bar: Any, unit: str) -> Any:
 def _asked(row: Row, bar: object) -> str:
     """What a claim is judged by in place of its rule."""
     rule: Any = row.claim.rule
-    margin = getattr(rule, "effect", rule).margin
+    margin = rule.margin
     clear = f"; the 99 % interval must clear it by {100 * (margin - 1):.0f} %" if margin > 1 else ""
     return f"bar {bar}, as asked{clear}"
 

@@ -164,11 +164,6 @@ class Estimate:
         return self.confidence < 1
 
     @property
-    def shown(self) -> tuple[float, ...]:
-        """The values to print."""
-        return (self.value,)
-
-    @property
     def half_width(self) -> float:
         """Half the interval's length relative to the value; 0.02 is ±2 %. Infinite without one."""
         if self.low == self.high:

@@ -59,9 +59,8 @@ class Row:
 
     @property
     def factor(self) -> float:
-        """Measured over published; NaN if either is missing, or if two values were measured."""
-        two = len(self.estimate.shown) > 1
-        return math.nan if self.is_bar or two else self.estimate.value / self.published
+        """Measured over published; NaN if either is missing."""
+        return math.nan if self.is_bar else self.estimate.value / self.published
 
     @property
     def sized(self) -> bool:
@@ -302,12 +301,10 @@ COLUMNS: Mapping[str, str] = {
     "id": "the claim's number",
     "toolchain": "the release on which it was tested",
     "published": "the published figure, or the bar where no figure is published",
-    "estimate": "the measured figure; the geometric mean if two were measured, as for W2a and L5; "
-    "empty if there is none",
-    "low": "the lower end of its 95 % confidence interval, which covers both if two were measured",
+    "estimate": "the measured figure; empty if there is none",
+    "low": "the lower end of its 95 % confidence interval",
     "high": "the upper end of that interval",
-    "over_published": "estimate over published; empty where no figure is published or two were "
-    "measured",
+    "over_published": "estimate over published; empty where no figure is published",
     "samples": "the number of samples that the estimate rests on",
     "unit": "the unit of all figures; data/published/README.md lists them",
     "verdict": "holds, does not hold, undecided, not measured, or cannot be tested on this machine",

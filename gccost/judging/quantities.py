@@ -223,36 +223,6 @@ class ExclusiveEvents(Quantity):
         return replace(others, value=number, low=number, high=number, parts=(others,))
 
 
-@dataclass(frozen=True, slots=True)
-class Either(Estimate):
-    """The estimates of two ratios, as the range of both; its value is their geometric mean."""
-
-    @property
-    def shown(self) -> tuple[float, ...]:
-        """Both values."""
-        return tuple(sorted(part.value for part in self.parts))
-
-
-@dataclass(frozen=True)
-class RatioToEither(Quantity):
-    """A ratio to each of the two baselines that the document could have meant."""
-
-    over: Ratio
-    other: Ratio
-
-    def estimate(self, seen: Seen) -> Estimate:
-        one, other = both = self.over.estimate(seen), self.other.estimate(seen)
-        return Either(
-            math.sqrt(one.value * other.value),
-            min(one.low, other.low),
-            max(one.high, other.high),
-            min(one.n, other.n),
-            min(one.rounds, other.rounds),
-            seen.confidence,
-            both,
-        )
-
-
 @dataclass(frozen=True)
 class Linearity(Quantity):
     """The r² of the straight line through the costs of a call at each length of its list.

@@ -89,7 +89,7 @@ def ends(estimate: Estimate, unit: str) -> str:
 
 
 def interval(estimate: Estimate, unit: str) -> str:
-    """An estimate's values with its interval, if it has one: "18.4× (18.1 to 18.8)"."""
-    values = " and ".join(value(x, unit) for x in estimate.shown)
+    """An estimate with its interval, if it has one: "18.4× (18.1 to 18.8)"."""
     between = ends(estimate, unit)
-    return f"{values} ({between})" if between else values
+    shown = value(estimate.value, unit)
+    return f"{shown} ({between})" if between else shown

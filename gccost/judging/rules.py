@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -108,8 +108,6 @@ def asked(rule: Rule, published: float, bar: float | tuple[float, float]) -> Rul
 
     Raises GccostError if the rule has no such range.
     """
-    if isinstance(rule, AgainstBoth):
-        return replace(rule, effect=asked(rule.effect, published, bar))
     if not isinstance(rule, Bounded):
         hint = "ask for a claim whose table says above, below or between"
         raise GccostError("its rule has no bar", "judge(…, bar=…)", hint)
@@ -224,27 +222,6 @@ class Occurs(Rule):
             return Verdict(Label.FAILS, where)
         there = f"{measured.parts[0].value:.0f}" if measured.parts[0].value else "none"
         return Verdict(Label.HOLDS, f"{where}, and with the others at {there}")
-
-
-@dataclass(frozen=True)
-class AgainstBoth(Rule):
-    """An effect that must hold for each baseline that the document could have meant."""
-
-    effect: Rule = field(default_factory=Effect)
-
-    def bounds(self, published: float) -> tuple[float, float]:
-        return self.effect.bounds(published)
-
-    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
-        parts = sorted(measured.parts, key=lambda part: part.value)
-        verdicts = [self.effect.judge(part, published, unit) for part in parts]
-        for verdict in verdicts:
-            if verdict.label is Label.FAILS:
-                return Verdict(Label.FAILS, f"against one baseline {verdict.reason}")
-        for verdict in verdicts:
-            if verdict.label is Label.UNDECIDED:
-                return verdict
-        return Verdict(Label.HOLDS, f"against both baselines {verdicts[0].reason}")
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class Picture:
 
         measured = row.estimate
         ends = map(place, (measured.low, measured.high) if measured.has_interval else ())
-        return list(dict.fromkeys([*map(place, measured.shown), *(end for end in ends if end[1])]))
+        return list(dict.fromkeys([place(measured.value), *(end for end in ends if end[1])]))
 
     @property
     def alt(self) -> str:
@@ -197,7 +197,7 @@ def _plainly(row: Row | None) -> str:
 
 def _spanning(rows: Iterable[Row]) -> Scale:
     """A scale for the rows' own values, with 1 and all that is published on it."""
-    drawn = [value for row in rows for value in (row.published, *row.estimate.shown)]
+    drawn = [value for row in rows for value in (row.published, row.estimate.value)]
     values = [value for value in drawn if math.isfinite(value) and value > 0]
     low, high = min([1.0, *values]) / 1.1, 1.4 * max([2.0, *values])
     return Scale(low, high, {tick: f"{tick:g}×" for tick in _ticks(low, high)})

@@ -79,8 +79,7 @@ def estimate(measured: Estimate, unit: str) -> Cell:
     """An estimate with its interval below it; a dash if nothing was measured."""
     if not measured.n:
         return Cell("–")
-    values = " and ".join(rounding.value(value, unit) for value in measured.shown)
-    return Cell(values, rounding.ends(measured, unit))
+    return Cell(rounding.value(measured.value, unit), rounding.ends(measured, unit))
 
 
 def table(
