@@ -39,8 +39,8 @@ for arg; do
 done
 line() {
   printf '%s-2\\t%s\\t%s ns/op\\t%s cpu-ns/op' "$1" "$n" "$ns" "$ns"
-  printf '\\t%s slice-p05-ns/op\\t%s slices-ns/op\\t%s run-delay-share' "$ns" "$ns" "$delay"
-  printf '\\t%s settled-ns/op\\t%s settled-cpu-ns/op\\t0 gc-cycles' "$ns" "$ns"
+  printf '\\t%s run-delay-share\\t%s settled-ns/op' "$delay" "$ns"
+  printf '\\t%s settled-cpu-ns/op\\t0 gc-cycles' "$ns"
   printf '\\t1e6 peak-rss-bytes\\t0 faults\\t%s c-freed\\t0 c-unfreed-loop' "$n"
   printf '\\t%s c-allocated\\t0 c-misfreed\\t0 c-unfreed-drained\\t0 B/op\\t0 allocs/op\\n' "$n"
 }

@@ -62,11 +62,10 @@ def counted(run: runs.Run, plan: Plan) -> dict[str, int]:
 
 
 def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path):
-    negative = program(tmp_path, 'line "$name" | sed "s/10 cpu-ns/-3.5 cpu-ns/"')
-    sample = run_sample(negative, CASE, tmp_path)
+    sample = run_sample(program(tmp_path, 'line "$name"'), CASE, tmp_path)
     assert sample.name == "AllocateFree"
     assert sample.keys == {"go": "1.27.4", "gogc": "100", "setting": "published"}
-    assert (sample.n, sample.metrics["ns/op"], sample.metrics["cpu-ns/op"]) == (1000, 10, 0)
+    assert (sample.n, sample.metrics["ns/op"], sample.metrics["cpu-ns/op"]) == (1000, 10, 10)
     assert sample.metrics["elapsed-s"] > 0
 
 
@@ -82,9 +81,6 @@ def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path):
         ("line BenchmarkAllocateAuto", "ran AllocateAuto"),
         ('ns=NaN; line "$name"', "cannot be read"),
         ('line "$name" | sed "s/0 c-misfreed/1 c-misfreed/"', "freed that was not allocated"),
-        ('line "$name" | sed "s/slice-p05/other/"', "holds no slices"),
-        ('line "$name" | sed "s/10 slices-ns/9e7 slices-ns/"', "its slices add up to .* took 10"),
-        ('ns=9e7; line "$name" | sed "s/9e7 slices-ns/10 slices-ns/"', "add up to 10 ns/op"),
         ("printf -- '--- SKIP: X\\n    x_test.go:7: never\\n'", "the program skipped it: never"),
     ],
 )
@@ -136,9 +132,8 @@ class Sampler:
         self.taken.append(job["benchmark"])
         if profile:
             profile.touch()
-        times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), 10.0)
-        more = {"run-delay-share": self.delay(job), "elapsed-s": self.seconds(job)}
-        return recordings.of_job(job, times | more)
+        times = {"ns/op": 10.0, "run-delay-share": self.delay(job), "elapsed-s": self.seconds(job)}
+        return recordings.of_job(job, times)
 
 
 @pytest.fixture
@@ -289,13 +284,13 @@ def recorded_as(folder: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> No
 DUMMY_L4 = (Variant("AllocateDummy").on(TODAY_GO), AUTO.on(TODAY_GO))
 
 
-def noisy(spread: float, rounds: int = 1000) -> recordings.Change:
-    """The empty finalizer on the bound of L4, with noise; without it after these rounds."""
+def noisy(ratio: float, spread: float, rounds: int = 1000) -> recordings.Change:
+    """The empty finalizer near the bound of L4, 1.25, with noise; without it after these rounds."""
     chance = random.Random(2)
 
     def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant.benchmark == "AllocateDummy":
-            metrics["ns/op"] = 1.25 * 700 * (1 + chance.uniform(-spread, spread))
+            metrics["ns/op"] = ratio * 700 * (1 + chance.uniform(0, spread))
             if number > rounds:
                 metrics.clear()
 
@@ -305,10 +300,10 @@ def noisy(spread: float, rounds: int = 1000) -> recordings.Change:
 @pytest.mark.parametrize(
     ("reference", "open_"),
     [
-        ({"rounds": 40, "change": noisy(0.1)}, False),
-        ({"rounds": 40, "change": noisy(0.1, rounds=0)}, True),
-        ({"rounds": 40, "change": noisy(0.1, rounds=1)}, True),
-        ({"rounds": 40, "change": noisy(0.9), "cpu": "Another CPU"}, True),
+        ({"rounds": 40, "change": noisy(1.06, 0.5)}, False),
+        ({"rounds": 40, "change": noisy(1.06, 0.5, rounds=0)}, True),
+        ({"rounds": 40, "change": noisy(1.06, 0.5, rounds=1)}, True),
+        ({"rounds": 40, "change": noisy(0.95, 1.2), "cpu": "Another CPU"}, True),
         ({"rounds": 40, "ns": {"AllocateDummy": 700.0}}, True),
     ],
     ids=["as noisy", "without the case", "one process of it", "far noisier", "hardly any noise"],
@@ -317,7 +312,7 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
     tmp_path, monkeypatch, reference, open_
 ):
     recorded_as(tmp_path / "recorded", monkeypatch, **reference)
-    run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
+    run = recordings.record(tmp_path / "run", rounds=8, change=noisy(1.1, 0.2))
     for name in ("quick", "standard"):  # a run that may be recorded itself does not skip it
         standing = questions([LEMIRE], BUDGETS[name]).standing(run)
         expected = open_ or name == "standard"
@@ -349,7 +344,7 @@ def test_headlines_get_the_rounds_that_make_them_narrower(half_width, lasting, m
 def test_a_damaged_recorded_run_ends_no_campaign(tmp_path, monkeypatch):
     recorded_as(tmp_path / "recorded", monkeypatch, rounds=4)
     (tmp_path / "recorded" / "reference.json").write_text("[")
-    run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
+    run = recordings.record(tmp_path / "run", rounds=8, change=noisy(1.1, 0.2))
     standing = questions([LEMIRE], BUDGETS["quick"]).standing(run)
     assert DUMMY_L4 in {question.cases for question in standing.open_questions}
 

@@ -24,14 +24,14 @@ from conftest import FakeMachine
 from gccost import opening, paths, processes
 from gccost.errors import GccostError
 from gccost.judging import ledger, published, reference
+from gccost.judging import recorded as recorded_runs
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, runs, toolchains
 from gccost.measuring.cases import AUTO, FREE
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.notebook import OpenedStudy
 from gccost.showing import notice
-from gccost.studies import STUDIES, precision
+from gccost.studies import STUDIES
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_a_damaged_table_of_ours_is_named(name, tmp_path, monkeypatch):
     readers: dict[str, Callable[[], object]] = {
         "releases.csv": toolchains._pinned,
         "costs.csv": reference._known,
-        "reference.json": reference.recorded,
+        "reference.json": recorded_runs.recorded,
     }
     for damage in DAMAGES.values():
         (tmp_path / name).write_bytes(damage(original))
@@ -159,15 +159,15 @@ def whole(tmp_path_factory) -> runs.Run:
     """A run with every kind of file."""
     run = recordings.record(tmp_path_factory.mktemp("whole"), rounds=2)
     trace = gzip.compress("\n".join([recordings.TRACE] * 9).encode(), mtime=0)
-    for path, data in ((run.slices("a"), b"3.5\n4.25\n"), (run.gctrace("a"), trace)):
-        path.parent.mkdir()
-        path.write_bytes(data)
+    path = run.gctrace("a")
+    path.parent.mkdir()
+    path.write_bytes(trace)
     run.finish("standard", "it was made up", [])
     return run
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", ["run.json", "samples.txt", "slices", "profiles", "gctraces"])
+@pytest.mark.parametrize("kind", ["run.json", "samples.txt", "profiles", "gctraces"])
 def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     whole, kind, damage, tmp_path, monkeypatch
 ):
@@ -185,8 +185,6 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
         assert opening.rows({"lemire": shown})
     assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
     assert run.name in said
-    if kind == "slices":
-        assert path.name in error_of(lambda: run.read_slices("a"))
 
 
 def test_a_changed_file_of_a_recorded_run_is_named_on_the_page(copy, monkeypatch):
@@ -196,17 +194,6 @@ def test_a_changed_file_of_a_recorded_run_is_named_on_the_page(copy, monkeypatch
     )
     notices = " ".join(opening.shown(STUDIES["lemire"], Settings("replay")).notices)
     assert f"samples.txt of the run {copy.name} was changed after measuring ended" in notices
-
-
-def test_a_damaged_file_costs_its_own_chart_and_no_more(tmp_path, capsys):
-    recording = recordings.recorded(tmp_path, "precision", rounds=1)
-    path = recording.run.slices(
-        precision.measured_by(precision.BASELINE, precision.OURS, "quiet", "1").on(TODAY_GO)
-    )
-    path.parent.mkdir()
-    path.write_bytes(b"3.5\n4.x\n")
-    assert OpenedStudy(recording, "replay", ()).slices.empty
-    assert path.name in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -77,6 +77,6 @@ def test_every_case_can_be_measured_and_read(of):
             text = "".join(p.read_text() for p in folder.glob("*_test.go"))
             assert f"\nfunc Benchmark{variant.benchmark}(" in text
         unlimited = variant.gogc == "off" and not variant.limit
-        keeps = case.leaks or (unlimited and not variant.stationary)
+        keeps = case.leaks or (unlimited and not variant.short)
         assert bool(case.retained_bytes) == keeps, f"{case.name}: retained_bytes"
         assert case.n * case.retained_bytes < MOST_BYTES

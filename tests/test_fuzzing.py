@@ -46,7 +46,7 @@ VALUES: list[Any] = [
 ]
 FIELDS = [b"NaN", b"1e17", b"0", b"-1", b"1e-9", b"9" * 400, b"\xff", b"", b"1 x", b"2 ns/op"]
 CONTENTS = [b"", b"x", b"[" * 100_000, bytes(3 << 20), b"0\n" * 999_999, gzip.compress(bytes(9))]
-NAMES = ["run", "slices/a.txt", "profiles/a.pb.gz", "gctraces/x.txt.gz", "more/x", "slices/\n"]
+NAMES = ["run", "profiles/a.pb.gz", "gctraces/x.txt.gz", "more/x", "profiles/\n"]
 RECORDS = [
     *("path=/etc/x", "path=../x", "path=", "size=-1", "size=99999999999", "size=x", "mtime=nan"),
     *("mtime=1e400", "uid=x", "GNU.sparse.map=1,2,3", "GNU.sparse.major=1", "linkpath=/"),
@@ -146,9 +146,9 @@ def packed(run: Run) -> bytes:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory) -> Run:
     run = recordings.record(tmp_path_factory.mktemp("sound"), rounds=1)
-    for path, data in ((run.slices("a"), b"3.5\n"), (run.gctrace("a"), gzip.compress(b"gc 1"))):
-        path.parent.mkdir()
-        path.write_bytes(data)
+    path = run.gctrace("a")
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(b"gc 1"))
     printed = {"command": "go", "output": "1", "date": "2026-01-01T00:00:00Z"}
     run.update(shell={"lemire-plain": printed}, troubles={"x": ["y"]})  # noqa: S604
     run.finish("standard", "it was made up", [])

@@ -24,9 +24,7 @@ from gccost.measuring.cases import Case
 from gccost.measuring.jobs import Job
 from gccost.measuring.progress import unwatched
 from gccost.measuring.runs import Run
-from gccost.measuring.sampler import SLICES
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.notebook import OpenedStudy
 from gccost.showing import results
 from gccost.studies import repeated
 from gccost.studies.precision import (
@@ -42,7 +40,7 @@ from gccost.studies.precision import (
 )
 
 # A program that prints -test.count results for each benchmark of the pattern, each with a
-# different time, and writes slices if asked.
+# different time.
 BEHAVIOUR = """
 for arg; do case $arg in -test.count=*) count=${arg#*=} ;; esac; done
 for each in $(echo "$name" | sed 's/^Benchmark//; s/|/ /g'); do
@@ -54,7 +52,6 @@ for each in $(echo "$name" | sed 's/^Benchmark//; s/|/ /g'); do
     i=$((i + 1))
   done
 done
-[ -z "$GCCOST_SLICES" ] || printf '10\\n11\\n30\\n' > "$GCCOST_SLICES"
 """
 
 
@@ -67,12 +64,8 @@ def _briefly(monkeypatch) -> None:
 def plan(machine: FakeMachine, monkeypatch) -> planning.Plan:
     """A plan whose samples take no time."""
 
-    def one(of: Job, program: Path, scratch: Path, *, slices: bool = False) -> benchfmt.Sample:
-        if slices:
-            (scratch / SLICES).write_text("10\n11\n30\n")
-        ns = 100.0 if of["benchmark"] == COSTLY else 10.0
-        times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), ns)
-        return recordings.of_job(of, times)
+    def one(of: Job, program: Path, scratch: Path) -> benchfmt.Sample:
+        return recordings.of_job(of, {"ns/op": 100.0 if of["benchmark"] == COSTLY else 10.0})
 
     def count(pair: list[Job], program: Path, count: int, *_: object) -> list[benchfmt.Sample]:
         return [one(of, program, program).with_metrics({"round": 1.0}) for of in pair] * count
@@ -120,9 +113,6 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine):
         for load in LOADS:
             for quantity in measurements(method, load):
                 assert 9 < recording.estimate(quantity, TODAY_GO).value < 11
-    slices = OpenedStudy(recording, "replay", ()).slices
-    ours = {(load, number): [10, 11, 30] for load in LOADS for number in MEASUREMENTS}
-    assert dict(slices.groupby(["load", "measurement"])["ns"].apply(list)) == ours
 
 
 @pytest.mark.parametrize("at", [0, 5])

@@ -116,7 +116,7 @@ def test_unseen_characters_of_output_are_replaced_when_it_is_written(run):
 
 def test_a_changed_file_of_a_finished_run_is_named(run):
     run.append(["a: 1"])
-    for path in (run.slices("a/b=1"), run.profile("a", 1), run.gctrace("a")):
+    for path in (run.profile("a", 1), run.gctrace("a")):
         path.parent.mkdir()
         path.write_bytes(b"1")
     run.finish("quick", "", ["x"])
@@ -124,11 +124,11 @@ def test_a_changed_file_of_a_finished_run_is_named(run):
     assert run.altered() == []
     manifest = run.folder / "run.json"
     manifest.write_text(manifest.read_text().replace("echo 1", "echo 2"))
-    for name in ("slices/a,b=1.txt", "profiles/a-001.pb.gz", "gctraces/a.txt.gz", "samples.txt"):
+    for name in ("profiles/a-001.pb.gz", "gctraces/a.txt.gz", "samples.txt"):
         (run.folder / name).write_bytes(b"2")
-    assert run.altered() == ["gctraces", "profiles", "run.json", "samples.txt", "slices/a,b=1.txt"]
-    (run.folder / "slices/a,b=1.txt").unlink()
-    assert "slices/a,b=1.txt" in run.altered()
+    assert run.altered() == ["gctraces", "profiles", "run.json", "samples.txt"]
+    run.samples_txt.unlink()
+    assert "samples.txt" in run.altered()
 
 
 def test_an_interrupted_sitting_keeps_what_it_measured_before(run):

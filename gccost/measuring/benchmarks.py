@@ -2,10 +2,8 @@
 
 Its traits are:
 
-- `sliced`: the loop allocates nothing on the Go heap, and its slices are timed (see gosrc/meter)
-- `waits`: threads wait even on an idle machine, because the GC starts and stops them several
-  times a millisecond, or because there are more threads than CPUs; of programs that measure
-  their slowest operations, a disturbance is a part
+- `short`: the loop allocates nothing on the Go heap and takes about 0.1 s, so a round has several
+  processes of it
 - `cleanup`: it calls runtime.AddCleanup, which Go has since 1.24
 - `leaks`: it never frees its C memory, by design
 """
@@ -26,7 +24,7 @@ class Benchmark:
     """A row of the table. `variant` says in words what it compares, `experiment` in which test.
 
     `experiment` is empty unless several benchmarks share a variant's words. The loops of a `kind`
-    have the slope over the probe and the spreads in common (see `gccost.stats`).
+    have their spreads in common (see `gccost.stats`).
     """
 
     benchmark: str

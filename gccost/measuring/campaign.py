@@ -38,7 +38,7 @@ from gccost.measuring.runs import Run
 from gccost.measuring.sampler import TRACE, SampleFailed
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
-METHOD = "sittings, a probe in each process, one pool"
+METHOD = "sittings, plain loops, one pool"
 GIVE_UP = 2  # failures after which a case is skipped
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
 # short loops, where the share is less than a block.

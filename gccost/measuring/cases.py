@@ -81,8 +81,7 @@ NO_GREEN_TEA = "nogreenteagc"
 ONE_MALLOC = "nosizespecializedmalloc"
 EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
 
-# A floor needs several processes of a round's build, because a burst may outlast a process.
-PROCESSES = 4
+PROCESSES = 4  # of a short loop in a round: one would give a chance value
 CONTROLS = ("same", "relinked")  # the A/A controls of a variant
 
 
@@ -138,18 +137,9 @@ class Variant:
         return self.printed + "".join(f"/{k}={v}" for k, v in keys.items())
 
     @property
-    def stationary(self) -> bool:
-        """Whether its loop is timed in slices."""
-        return benchmarks.of(self.benchmark).has("sliced") and not self.profile
-
-    @property
-    def gated(self) -> bool:
-        """Whether a process counts only if its threads hardly waited for a CPU.
-
-        False if the threads wait by design, or if slices show the floor.
-        """
-        waits = benchmarks.of(self.benchmark).has("waits")
-        return not (waits or self.setting != "published" or self.procs or self.stationary)
+    def short(self) -> bool:
+        """Whether its loop is short, and allocates nothing on the Go heap."""
+        return benchmarks.of(self.benchmark).has("short") and not self.profile
 
     @property
     def needs_cleanup(self) -> bool:
@@ -213,7 +203,7 @@ class Case:
     @property
     def processes(self) -> int:
         """The number of its processes in a round."""
-        return PROCESSES if self.variant.stationary else 1
+        return PROCESSES if self.variant.short else 1
 
     @property
     def build(self) -> Build:

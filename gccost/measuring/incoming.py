@@ -23,9 +23,9 @@ from gccost.measuring.unpack import MOST_SECONDS, Refused
 AGAIN = "copy it again from the machine that measured it"
 MOST_UNITS = 600  # of a run's samples; those of all studies have 300
 MOST_BYTES = 16 << 20  # of a file, unpacked; a run of all studies has 6 MiB
-FOLDERS = ("profiles", "gctraces", "slices")
+FOLDERS = ("profiles", "gctraces")
 _FILE = re.compile(
-    r"run\.json|jobs\.csv|samples\.txt|slices/[\w.,=+-]+\.txt|"
+    r"run\.json|jobs\.csv|samples\.txt|"
     r"profiles/[\w.,=+-]+\.pb\.gz|gctraces/[\w.,=+-]+\.txt\.gz",
     re.ASCII,
 )

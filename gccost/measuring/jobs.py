@@ -35,18 +35,16 @@ _FIRST = (
     *IDENTITY,
     "kind",
     "n",
-    "sliced",
-    "gated",
     "retained_bytes",
     "argv",
     "env",
 )
+_DROPPED = ("sliced", "gated")  # columns of older tables
 _RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
 RESTORE = "restore the file, or move the run folder away and measure again"
 _NAME = Field("a name", (str,), 1, 1000)
 _COLUMNS = columns(
-    "program release experiment variant kind n:count sliced:flag gated:flag retained_bytes:count "
-    "argv env"
+    "program release experiment variant kind n:count retained_bytes:count argv env"
 ) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
 _COLUMNS |= {f"{name}?": COUNT.or_null() for name in NUMBERS}
 
@@ -60,7 +58,6 @@ Job = dict[str, Any]
 
 def job(case: Case) -> Job:
     """The row of a case."""
-    variant = case.variant
     return {
         "name": case.name,
         "program": case.program,
@@ -68,8 +65,6 @@ def job(case: Case) -> Job:
         **keys(case),
         "kind": kind(case),
         "n": case.n,
-        "sliced": variant.stationary,
-        "gated": variant.gated,
         "retained_bytes": case.retained_bytes,
         "argv": shlex.join(arguments(case)),
         "env": shlex.join(f"{name}={value}" for name, value in environment(case).items()),
@@ -196,7 +191,7 @@ def read(path: Path) -> dict[str, Job]:
         if name in jobs:
             raise GccostError(f"the job {name} is there twice", f"{path}:{line}", RESTORE)
         lacking = [key for key, value in row.items() if value in ("", None) and key not in _FIRST]
-        for key in lacking:
+        for key in {*lacking, *_DROPPED} & row.keys():
             del row[key]
         jobs[name] = row
     return jobs

@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
-from gccost.files import read_text, reading, temporary, write_whole, writing
+from gccost.files import reading, temporary, write_whole, writing
 from gccost.measuring import benchfmt, jobs
 from gccost.measuring.benchfmt import Reading, Sample
 from gccost.measuring.jobs import RESTORE, Job
 from gccost.measuring.manifest import MANIFEST, Manifest
-from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, fault
+from gccost.measuring.schema import LONGEST, UNSEEN, fault
 
 T = TypeVar("T")
 FORMAT = 4  # of the folder; other formats are rejected
@@ -125,8 +125,7 @@ class Run:
 
     def _digests(self) -> dict[str, str]:
         contents: dict[str, bytes] = {}
-        folders = ("slices/*.txt", "profiles/*.gz", "gctraces/*.gz")
-        for pattern in ("jobs.csv", "samples.txt", *folders):
+        for pattern in ("jobs.csv", "samples.txt", "profiles/*.gz", "gctraces/*.gz"):
             for path in sorted(self.folder.glob(pattern)):
                 name = path.relative_to(self.folder).as_posix()
                 data = path.read_bytes()
@@ -185,24 +184,6 @@ class Run:
     def gctrace(self, case: str) -> Path:
         """The file for the gctrace of a case's first sample (gzipped)."""
         return self.folder / "gctraces" / f"{_in_a_file(case)}.txt.gz"
-
-    def slices(self, case: str) -> Path:
-        """The file with the ns/op of every slice of a case's process, if it was stored."""
-        return self.folder / "slices" / f"{_in_a_file(case)}.txt"
-
-    def read_slices(self, case: str) -> list[float]:
-        """The ns/op of every slice; none if they were not stored. Raises GccostError."""
-        path = self.slices(case)
-        if not path.exists():
-            return []
-        with reading(path):
-            values = [float(each) for each in read_text(path).split()]
-            if not values or not all(0 < each <= LARGEST for each in values):
-                raise ValueError("a line is not a time in ns")
-            known = self.manifest().get("digests", {}).get(f"slices/{path.name}")
-            if known and _digest(path.read_bytes()) != known:
-                raise ValueError("it was changed after measuring ended")
-        return values
 
     def append(self, lines: Iterable[str]) -> None:
         """Append whole lines to the samples, and sync them to disk."""

@@ -32,22 +32,10 @@ Job = Mapping[str, Any]
 
 SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
 TRACE = "gctrace.txt"  # the trace of a traced job's last process, in its scratch folder
-SLICES = "slices.txt"  # the slices of a loop, written to its scratch folder on request
 JVM_LOG = "gc.log"  # a JVM's log of its collections, in its scratch folder
 OUT_OF_MEMORY = 3  # the exit code of a JVM that ran out of memory
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG")  # of this process's environment
 
-# A process counts if its threads waited for a CPU for at most this share of wall-clock time more
-# than those of the calmest quarter of its job (chapter 9, "The same again").
-# On a half-busy machine they wait for up to 0.11 of it, or for 0.35 and more.
-RUN_DELAY = 0.2
-# The slices' times must add up to the loop's time, within a share of it or within the time of
-# a few preemptions between the two clock readings.
-_SLICES_WITHIN, _SLICES_NS = 0.02, 10_000_000
-
-# CPU time is net of the estimated time of the references in the loop, so it can be negative
-# for a loop far shorter than they are (N of the tests).
-_NEGATIVE = re.compile(r"-[0-9.]+ ((?:settled-)?cpu-ns/op)")
 _SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
 
 
@@ -62,29 +50,23 @@ def sample(
     *,
     java: Path | None = None,
     profile: Path | None = None,
-    slices: bool = False,
     limit: float = SAMPLE_SECONDS,
 ) -> Sample:
     """Run a job in a fresh process, and return its sample, with the job's name.
 
-    `program` is what was built: a binary, or a folder of classes for the JVM `java`. With
-    `slices` a loop that is timed in slices writes them to SLICES in `scratch`. A JVM that runs
-    out of memory also gives a sample, with `died` 1 and no times.
+    `program` is what was built: a binary, or a folder of classes for the JVM `java`. A JVM that
+    runs out of memory also gives a sample, with `died` 1 and no times.
 
     Raises SampleFailed if the process fails, hangs (over `limit` seconds), or does not print
     exactly one valid line for the job's N.
     """
     extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
-    more = {"GCCOST_SLICES": str(scratch / SLICES)} if slices else {}
     start = time.monotonic()
-    samples = _process([job], program, scratch, java, extra, more, limit)
+    samples = _process([job], program, scratch, java, extra, limit)
     elapsed = round(time.monotonic() - start, 4)
     if len(samples) != 1:
         raise SampleFailed(f"the program printed {len(samples)} results, not one", job["name"])
     sample = samples[0].with_metrics({"elapsed-s": elapsed})
-    low, sums, loop = map(sample.metrics.get, ("slice-p05-ns/op", "slices-ns/op", "ns/op"))
-    if job["sliced"] and (fault := slices_fault(low, sums, loop, sample.n)):
-        raise SampleFailed(fault, job["name"], "gosrc/meter times the slices")
     if java is not None:
         used = sample.metrics.get("cpu-s")
         share = {} if used is None else {"cpu-share": round(used / elapsed, 4)}
@@ -102,7 +84,7 @@ def in_one_process(
     """
     names = "|".join(job["benchmark"] for job in jobs)
     extra = [f"-test.bench=^Benchmark({names})$", f"-test.count={count}"]
-    samples = _process(jobs, program, scratch, None, extra, {}, limit)
+    samples = _process(jobs, program, scratch, None, extra, limit)
     numbered = []
     for job in jobs:
         own = [each for each in samples if each.full_name == job["name"]]
@@ -110,18 +92,6 @@ def in_one_process(
             raise SampleFailed(f"the program printed {len(own)} results, not {count}", job["name"])
         numbered += [each.with_metrics({"round": float(i)}) for i, each in enumerate(own, 1)]
     return numbered
-
-
-def slices_fault(low: float | None, sums: float | None, loop: float | None, n: int) -> str:
-    """The fault in the times of a loop timed in slices; empty if there is none.
-
-    The times are per operation: the 5 % quantile of the slices, all slices, and the loop.
-    """
-    if low is None or sums is None or loop is None or not (low > 0 and sums < float("inf")):
-        return "the sample holds no slices"
-    if abs(sums - loop) > max(_SLICES_WITHIN * loop, _SLICES_NS / n):
-        return f"its slices add up to {sums:.4g} ns/op, its loop took {loop:.4g}"
-    return ""
 
 
 # --- One process ----------------------------------------------------------------------
@@ -133,7 +103,6 @@ def _process(
     scratch: Path,
     java: Path | None,
     extra: Sequence[str],
-    more: Mapping[str, str],
     limit: float,
 ) -> list[Sample]:
     """Run one process of jobs that share a command, and return its samples."""
@@ -147,9 +116,7 @@ def _process(
         # Covers all ended children; only this one ends between the two readings.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
-            done = processes.run(
-                [*command, *extra], limit=limit, cwd=scratch, env={**environment, **more}
-            )
+            done = processes.run([*command, *extra], limit=limit, cwd=scratch, env=environment)
         except subprocess.TimeoutExpired:
             why = f"the program hung: it was ended after {limit:g} s"
             raise SampleFailed(why, job["name"]) from None
@@ -180,7 +147,7 @@ def _results(output: str, jobs: Sequence[Job]) -> list[Sample]:
     by_name = {re.split("/(?:go|jdk)=", job["name"])[0]: job for job in jobs}
     first = jobs[0]["name"]
     samples = []
-    for result in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
+    for result in benchfmt.results(output):
         if not isinstance(result, Sample):
             raise SampleFailed(f"the program's line cannot be read: {result.why}", first)
         job = by_name.get(result.full_name)

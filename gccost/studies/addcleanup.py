@@ -34,7 +34,7 @@ def _addcleanup() -> Iterator[Case]:
             retained = RECORD if variant.gogc == "off" else 0
             yield Case("cstr", variant, go, AS_PUBLISHED, retained_bytes=retained)
         for variant in (FREE, DEFER, AUTO):
-            off, retained = replace(variant, gogc="off"), 0 if variant.stationary else RECORD
+            off, retained = replace(variant, gogc="off"), 0 if variant.short else RECORD
             yield Case("cstr", off, go, AS_PUBLISHED, "standard", retained_bytes=retained)
         yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, retained_bytes=RECORD)
     yield from controls()

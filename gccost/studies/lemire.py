@@ -39,7 +39,7 @@ def _lemire() -> Iterator[Case]:
     def case(variant: Variant, go: str, n: int = AS_PUBLISHED) -> Case:
         # These free nothing in the loop, so memory limits their N.
         frees_nothing = benchmarks.of(variant.benchmark).has("leaks") or variant.gogc == "off"
-        retained = RECORD if frees_nothing and not variant.stationary else 0
+        retained = RECORD if frees_nothing and not variant.short else 0
         return Case("cstr", variant, go, n, retained_bytes=retained)
 
     for go in (DOCUMENT_GO, TODAY_GO):

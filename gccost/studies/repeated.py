@@ -18,14 +18,13 @@ from pathlib import Path
 
 from gccost import paths, processes
 from gccost.errors import MissingTool
-from gccost.files import write_whole
 from gccost.measuring import benchfmt, campaign, jobs, runs
 from gccost.measuring.campaign import begin
 from gccost.measuring.cases import Case
 from gccost.measuring.planning import Plan
 from gccost.measuring.progress import Progress
 from gccost.measuring.runs import Run
-from gccost.measuring.sampler import SLICES, in_one_process, sample
+from gccost.measuring.sampler import in_one_process, sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.processes import ProcessGroup
 from gccost.studies.precision import (
@@ -111,8 +110,6 @@ def _measurement(
             samples = in_one_process(pair, built[0], GO_TEST_COUNT, folder, _COUNT_LIMIT)
         else:
             samples = list(_rounds(built, baseline, costly, folder, seconds))
-            sample(jobs.job(baseline), built[0], folder, slices=True)
-            write_whole(run.slices(baseline.name), (folder / SLICES).read_bytes())
     measured = {"unix-s": round(time.time(), 3)}
     return [each.with_metrics(measured) for each in samples]
 

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"gccost/probe"
+	"gccost/usage"
 )
 
 // benchmarks maps names to benchmarks; cleanup_test.go adds one for later releases.
@@ -31,7 +31,7 @@ var benchmarks = map[string]func(b *testing.B){
 // --- Ways to free a C block ---------------------------------------------------------
 
 func BenchmarkAcrossFree(b *testing.B) {
-	slices(b, func(n int) {
+	measure(b, func(n int) {
 		for i := 0; i < n; i++ {
 			Pair()
 		}
@@ -39,17 +39,17 @@ func BenchmarkAcrossFree(b *testing.B) {
 }
 
 func BenchmarkAcrossCall(b *testing.B) {
-	slices(b, func(n int) {
+	measure(b, func(n int) {
 		for i := 0; i < n; i++ {
 			Call()
 		}
 	})
 }
 
-func BenchmarkAcrossMalloc(b *testing.B) { slices(b, Pairs) }
+func BenchmarkAcrossMalloc(b *testing.B) { measure(b, Pairs) }
 
 func BenchmarkAcrossHeapFree(b *testing.B) {
-	measureInParts(b, func(n int) {
+	measure(b, func(n int) {
 		for i := 0; i < n; i++ {
 			Heap().Free()
 		}
@@ -57,7 +57,7 @@ func BenchmarkAcrossHeapFree(b *testing.B) {
 }
 
 func BenchmarkAcrossFinalizer(b *testing.B) {
-	measureInParts(b, func(n int) {
+	measure(b, func(n int) {
 		for i := 0; i < n; i++ {
 			Finalized()
 		}
@@ -66,7 +66,7 @@ func BenchmarkAcrossFinalizer(b *testing.B) {
 
 func BenchmarkAcrossSlab(b *testing.B) {
 	next := Slabs()
-	measureInParts(b, func(n int) {
+	measure(b, func(n int) {
 		for i := 0; i < n; i++ {
 			next()
 		}
@@ -130,9 +130,9 @@ func dropLarge(o *largeObject) {
 	}
 }
 
-func allocate(b *testing.B, s sized) { measureInParts(b, s.allocate) }
+func allocate(b *testing.B, s sized) { measure(b, s.allocate) }
 
-func finalize(b *testing.B, s sized) { measureInParts(b, s.finalize) }
+func finalize(b *testing.B, s sized) { measure(b, s.finalize) }
 
 func overSizes(b *testing.B, run func(b *testing.B, s sized)) {
 	b.Run("words=1", func(b *testing.B) { run(b, small) })
@@ -159,7 +159,7 @@ func BenchmarkAcrossAttach(b *testing.B) {
 	spans := wholeSpans(b.N)
 	size := len(spans[0]) / parts
 	times := make([][]float64, parts)
-	measure(b, func(*probe.Probe) {
+	measure(b, func(int) {
 		for _, span := range spans {
 			for part := range times {
 				begin := time.Now()
@@ -219,7 +219,7 @@ func BenchmarkAcrossLive(b *testing.B) {
 	for i := range objects {
 		objects[i] = new(object)
 	}
-	measure(b, func(*probe.Probe) {
+	measure(b, func(int) {
 		before := cycle()
 		for i := range objects { // in descending order, which needs no walk of the list
 			runtime.SetFinalizer(objects[len(objects)-1-i], ignore)
@@ -237,9 +237,9 @@ func BenchmarkAcrossLive(b *testing.B) {
 func cycle() time.Duration {
 	least := time.Hour
 	for i := 0; i < 6; i++ {
-		begin := cpuTime()
+		begin := usage.Read().CPU
 		runtime.GC()
-		if used := cpuTime() - begin; used < least {
+		if used := usage.Read().CPU - begin; used < least {
 			least = used
 		}
 	}

@@ -8,7 +8,7 @@ import "testing"
 func init() { benchmarks["AcrossCleanup"] = BenchmarkAcrossCleanup }
 
 func BenchmarkAcrossCleanup(b *testing.B) {
-	measureInParts(b, func(n int) {
+	measure(b, func(n int) {
 		for i := 0; i < n; i++ {
 			Cleaned()
 		}

@@ -8,12 +8,11 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"gccost/probe"
 	"gccost/rundelay"
+	"gccost/usage"
 )
 
 // TestMain runs the benchmarks itself if -test.benchtime is a number of operations, so that
@@ -88,27 +87,13 @@ var found []metric
 
 func report(value float64, unit string) { found = append(found, metric{value, unit}) }
 
-// measureInParts measures a loop of b.N operations in 64 parts, and reads the probe before
-// each; see package meter.
-func measureInParts(b *testing.B, loop func(n int)) {
-	measure(b, func(p *probe.Probe) {
-		const parts = 64
-		for i := 0; i < parts; i++ {
-			p.Read()
-			loop(b.N*(i+1)/parts - b.N*i/parts)
-		}
-	})
-}
-
-// measure reads clocks and counters around a loop of b.N operations and reports metrics. The
-// time of the readings that the loop takes of the probe does not count.
-func measure(b *testing.B, loop func(p *probe.Probe)) {
-	var probed probe.Probe
+// measure reads clocks and counters around a loop of b.N operations and reports metrics.
+func measure(b *testing.B, loop func(n int)) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	delays, used, start := rundelay.Read(), cpuTime(), time.Now()
-	loop(&probed)
-	wall, cpu := time.Since(start)-probed.Total, cpuTime()-used-probed.Total
+	delays, used, start := rundelay.Read(), usage.Read(), time.Now()
+	loop(b.N)
+	wall, cpu := time.Since(start), usage.Read().CPU-used.CPU
 	waited, known := rundelay.Read().Since(delays)
 	runtime.ReadMemStats(&after)
 	n := float64(b.N)
@@ -117,52 +102,9 @@ func measure(b *testing.B, loop func(p *probe.Probe)) {
 	report(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/op")
 	report(float64(after.Mallocs-before.Mallocs)/n, "allocs/op")
 	report(float64(after.NumGC-before.NumGC), "gc-cycles")
-	if perLoad, read := probed.PerLoad(); read {
-		report(perLoad, "probe-ns/op")
-	}
 	if known {
 		report(waited.Seconds()/wall.Seconds(), "run-delay-share")
 	}
-}
-
-func cpuTime() time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		panic(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
-// slice is the number of operations in a slice; see package meter.
-const slice = 1024
-
-// slices measures a loop that allocates nothing on the Go heap, times it in slices, and reads
-// the probe before each of 64 parts, or fewer.
-func slices(b *testing.B, do func(n int)) {
-	times := make([]float64, (b.N+slice-1)/slice)
-	sum := time.Duration(0)
-	measure(b, func(p *probe.Probe) {
-		for i := range times {
-			n := slice
-			if i == len(times)-1 {
-				n = b.N - i*slice
-			}
-			if i%(len(times)/64+1) == 0 {
-				p.Read()
-			}
-			begin := time.Now()
-			do(n)
-			took := time.Since(begin)
-			times[i] = float64(took.Nanoseconds()) / float64(n)
-			sum += took
-		}
-	})
-	if len(times) > 1 && b.N%slice != 0 {
-		times = times[:len(times)-1] // drop the shorter last slice
-	}
-	report(float64(sum.Nanoseconds())/float64(b.N), "slices-ns/op")
-	report(quantile(times, 0.05), "slice-p05-ns/op")
-	report(quantile(times, 0.5), "slice-p50-ns/op")
 }
 
 // quantile sorts the values and returns the given quantile of them.

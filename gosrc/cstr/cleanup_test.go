@@ -14,10 +14,8 @@ func init() {
 
 func BenchmarkAllocateCleanup(b *testing.B) {
 	m := meter.Start(b, Count)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			AllocateCleanup()
-		}
+	for i := 0; i < b.N; i++ {
+		AllocateCleanup()
 	}
 	m.Stop()
 }

@@ -28,42 +28,34 @@ func TestMain(m *testing.M) {
 
 func BenchmarkAllocateFree(b *testing.B) {
 	m := meter.Start(b, Count)
-	for n := m.Slice(); n > 0; n = m.Slice() {
-		for i := 0; i < n; i++ {
-			p := Allocate()
-			Free(p)
-		}
+	for i := 0; i < b.N; i++ {
+		p := Allocate()
+		Free(p)
 	}
 	m.Stop()
 }
 
 func BenchmarkAllocateDefer(b *testing.B) {
 	m := meter.Start(b, Count)
-	for n := m.Slice(); n > 0; n = m.Slice() {
-		for i := 0; i < n; i++ {
-			AllocateDefer()
-		}
+	for i := 0; i < b.N; i++ {
+		AllocateDefer()
 	}
 	m.Stop()
 }
 
 func BenchmarkAllocateHeapFree(b *testing.B) {
 	m := meter.Start(b, Count)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			p := AllocateHeap()
-			FreeHeap(p)
-		}
+	for i := 0; i < b.N; i++ {
+		p := AllocateHeap()
+		FreeHeap(p)
 	}
 	m.Stop()
 }
 
 func BenchmarkAllocateAuto(b *testing.B) {
 	m := meter.Start(b, Count)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			AllocateAuto()
-		}
+	for i := 0; i < b.N; i++ {
+		AllocateAuto()
 	}
 	m.Stop()
 }
@@ -101,25 +93,22 @@ func BenchmarkAllocateDummy(b *testing.B) {
 		b.Skipf("%d operations would leak %[1]d C blocks: use -benchtime=%dx or less", b.N, leakable)
 	}
 	m := meter.Start(b, Count)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			AllocateDummy()
-		}
+	for i := 0; i < b.N; i++ {
+		AllocateDummy()
 	}
 	m.Stop()
 }
 
 // variant is a benchmark and what it must do.
 type variant struct {
-	benchmark  func(*testing.B)
-	allocs     []int64 // Go allocations per operation; several values where releases differ
-	leaks      bool    // by design
-	stationary bool    // timed in slices
+	benchmark func(*testing.B)
+	allocs    []int64 // Go allocations per operation; several values where releases differ
+	leaks     bool    // by design
 }
 
 var variants = map[string]variant{
-	"AllocateFree":     {benchmark: BenchmarkAllocateFree, allocs: []int64{0}, stationary: true},
-	"AllocateDefer":    {benchmark: BenchmarkAllocateDefer, allocs: []int64{0}, stationary: true},
+	"AllocateFree":     {benchmark: BenchmarkAllocateFree, allocs: []int64{0}},
+	"AllocateDefer":    {benchmark: BenchmarkAllocateDefer, allocs: []int64{0}},
 	"AllocateHeapFree": {benchmark: BenchmarkAllocateHeapFree, allocs: []int64{1}},
 	"AllocateAuto":     {benchmark: BenchmarkAllocateAuto, allocs: []int64{1}},
 	"AllocateDummy":    {benchmark: BenchmarkAllocateDummy, allocs: []int64{1}, leaks: true},
@@ -160,26 +149,6 @@ func TestVariants(t *testing.T) {
 				t.Errorf("%d of %d blocks are unfreed after the drain", left, r.N)
 			}
 		})
-	}
-}
-
-// TestStationary tests that exactly those benchmarks are timed in slices whose loops
-// allocate nothing on the Go heap, and that the others have a probe instead. The GC's
-// work would make their slices differ.
-func TestStationary(t *testing.T) {
-	for name, v := range variants {
-		r := testing.Benchmark(v.benchmark)
-		slices := r.Extra["slices"]
-		if (slices > 0) != v.stationary {
-			t.Errorf("%s: timed in %v slices, want slices: %v", name, slices, v.stationary)
-		}
-		if perLoad := r.Extra["probe-ns/op"]; perLoad <= 0 {
-			t.Errorf("%s: probe-ns/op is %v, want a probe", name, perLoad)
-		}
-		// Finalizers left by another benchmark may run now, and allocate.
-		if v.stationary && r.MemAllocs > uint64(r.N/100) {
-			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)
-		}
 	}
 }
 
@@ -240,29 +209,17 @@ func TestLaps(t *testing.T) {
 
 // TestMetrics tests that a plain go test -bench prints the metrics that samples record.
 func TestMetrics(t *testing.T) {
-	always := []string{
+	units := []string{
 		"ns/op", "cpu-ns/op", "settled-ns/op", "settled-cpu-ns/op", "gc-cycles", "faults",
-		"peak-rss-bytes", "probe-ns/op", "c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed",
+		"peak-rss-bytes", "c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed",
 	}
 	if rundelay.Read() != nil {
-		always = append(always, "run-delay-share")
+		units = append(units, "run-delay-share")
 	}
-	inSlices := []string{
-		"slices", "slices-ns/op", "slice-min-ns/op", "slice-p01-ns/op", "slice-p05-ns/op",
-		"slice-p10-ns/op", "slice-p25-ns/op", "slice-p50-ns/op",
-	}
-	for _, c := range []struct {
-		benchmark func(*testing.B)
-		units     []string
-	}{
-		{BenchmarkAllocateAuto, always},
-		{BenchmarkAllocateFree, append(inSlices, always...)},
-	} {
-		line := testing.Benchmark(c.benchmark).String()
-		for _, unit := range c.units {
-			if !strings.Contains(line+"\t", " "+unit+"\t") {
-				t.Errorf("no %s in %q", unit, line)
-			}
+	line := testing.Benchmark(BenchmarkAllocateFree).String()
+	for _, unit := range units {
+		if !strings.Contains(line+"\t", " "+unit+"\t") {
+			t.Errorf("no %s in %q", unit, line)
 		}
 	}
 }

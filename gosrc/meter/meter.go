@@ -10,41 +10,6 @@
 //	}
 //	m.Stop()
 //
-// A loop is stationary if it allocates nothing on the Go heap, and if the cost of an
-// operation does not depend on how many came before it. Time a stationary loop in
-// slices of [SliceOperations] operations:
-//
-//	m := meter.Start(b, blocks)
-//	for n := m.Slice(); n > 0; n = m.Slice() {
-//		for i := 0; i < n; i++ {
-//			...
-//		}
-//	}
-//	m.Stop()
-//
-// Other load on the machine comes in bursts of milliseconds and can only slow a loop
-// down. So most slices of a stationary loop are undisturbed, and a low quantile of the
-// slices is the undisturbed cost of an operation. A loop that allocates on the Go heap
-// has no such quantile: the garbage collector's work is part of its cost and differs
-// between slices.
-//
-// The meter also reads the probe (see package probe) before up to 64 of the slices.
-//
-// Time a loop that allocates on the Go heap in parts instead: 64 equal ones, or fewer if
-// it has fewer than 64 x 256 operations. The meter reads the probe before each part:
-//
-//	m := meter.Start(b, blocks)
-//	for n := m.Part(); n > 0; n = m.Part() {
-//		for i := 0; i < n; i++ {
-//			...
-//		}
-//	}
-//	m.Stop()
-//
-// Contention for the machine's memory slows down the loop, but does not show in the time
-// that threads waited for a CPU. It does show in the probe, which runs in the same process
-// at about the same time.
-//
 // Metrics in addition to ns/op, B/op and allocs/op:
 //
 //	cpu-ns/op           user and system time of the whole process, all threads
@@ -66,34 +31,6 @@
 // thread that ends during the loop is lost. The metric is missing where the kernel does
 // not count this time.
 //
-// Additional metrics of a loop in slices:
-//
-//	slices              number of slices, including a shorter last one
-//	slices-ns/op        wall time of all slices together; agrees with ns/op
-//	slice-min-ns/op     wall time per operation of the fastest slice
-//	slice-p01-ns/op     1st percentile of the slices' wall time per operation
-//	slice-p05-ns/op     5th percentile
-//	slice-p10-ns/op     10th percentile
-//	slice-p25-ns/op     25th percentile
-//	slice-p50-ns/op     median
-//
-// The minimum and the percentiles exclude a last slice that is shorter than the others,
-// unless it is the only one. A percentile that falls between two slices is interpolated
-// linearly. If the environment variable GCCOST_SLICES names a file, Stop writes the wall
-// time per operation of every slice to it, in nanoseconds, one slice per line in the order
-// of the loop. Each run of a benchmark overwrites the file.
-//
-// Additional metric of a loop in slices or in parts, and of one that calls [Meter.Probe]:
-//
-//	probe-ns/op         wall time per load of the probe: the mean of all readings
-//
-// The other metrics of such a loop treat the probe as follows. ns/op and settled-ns/op do
-// not include its wall time. The meter subtracts the same time from cpu-ns/op and
-// settled-cpu-ns/op; this is an estimate, because the process's CPU clock does not
-// distinguish threads. The work of the GC and of finalizers on other threads while the probe
-// is read counts as CPU time, but not as wall time. gc-cycles, faults and run-delay-share
-// include the probe, which allocates nothing. peak-rss-bytes includes its 4 MiB.
-//
 // The drain runs GC cycles until every block is freed or until they free no more blocks.
 // So the settled times include the work that the loop left behind. Without the drain, a
 // variant that frees late would be compared with one that has already freed.
@@ -104,8 +41,8 @@ import (
 	"testing"
 	"time"
 
-	"gccost/probe"
 	"gccost/rundelay"
+	"gccost/usage"
 )
 
 // Blocks counts the C blocks allocated and freed since the process started.
@@ -124,11 +61,8 @@ type Meter struct {
 	blocks Blocks
 	delays rundelay.Reading
 	mem    runtime.MemStats
-	usage  usage
+	usage  usage.Usage
 	start  time.Time
-	slices slices
-	parts  parts
-	probe  probe.Probe
 }
 
 // Start resets b's timer and takes the readings of the loop's start.
@@ -137,55 +71,47 @@ func Start(b *testing.B, count func() Blocks) *Meter {
 	if count == nil {
 		count = func() Blocks { return Blocks{} }
 	}
-	m := &Meter{b: b, count: count, blocks: count()}
+	m := &Meter{b: b, count: count, blocks: count(), delays: rundelay.Read()}
 	b.ReportAllocs()
-	m.begin()
-	return m
-}
-
-// begin resets the timer and takes the readings of the loop's start, the clock's last.
-func (m *Meter) begin() {
-	m.delays = rundelay.Read()
 	runtime.ReadMemStats(&m.mem)
-	m.b.ResetTimer()
-	m.usage = readUsage()
+	b.ResetTimer()
+	m.usage = usage.Read()
 	m.start = time.Now()
+	return m
 }
 
 // Stop stops b's timer, takes the readings of the loop's end, drains, and
 // reports the metrics.
 func (m *Meter) Stop() {
 	wall := time.Since(m.start)
-	usage, loop := readUsage(), m.count()
+	used, loop := usage.Read(), m.count()
 	m.b.StopTimer()
 	delayed, delaysKnown := rundelay.Read().Since(m.delays)
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 
 	// The readings above are not part of the drain's cost.
-	drainStart, drainUsage := time.Now(), readUsage()
+	drainStart, drainUsage := time.Now(), usage.Read()
 	drained := m.drain()
-	drainWall, drainCPU := time.Since(drainStart), readUsage().cpu-drainUsage.cpu
+	drainWall, drainCPU := time.Since(drainStart), usage.Read().CPU-drainUsage.CPU
 
 	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(m.b.N) }
-	cpu := usage.cpu - m.usage.cpu
+	cpu := used.CPU - m.usage.CPU
 	report := m.b.ReportMetric
 	if delaysKnown {
 		report(delayed.Seconds()/wall.Seconds(), "run-delay-share")
 	}
-	m.subtractProbe(&wall, &cpu)
 	report(per(cpu), "cpu-ns/op")
 	report(per(wall+drainWall), "settled-ns/op")
 	report(per(cpu+drainCPU), "settled-cpu-ns/op")
 	report(float64(mem.NumGC-m.mem.NumGC), "gc-cycles")
-	report(float64(usage.faults-m.usage.faults), "faults")
-	report(float64(peakRSS()), "peak-rss-bytes")
+	report(float64(used.Faults-m.usage.Faults), "faults")
+	report(float64(usage.PeakRSS()), "peak-rss-bytes")
 	report(float64(loop.Allocated-m.blocks.Allocated), "c-allocated")
 	report(float64(loop.Freed-m.blocks.Freed), "c-freed")
 	report(float64(loop.held()-m.blocks.held()), "c-unfreed-loop")
 	report(float64(drained.held()-m.blocks.held()), "c-unfreed-drained")
 	report(float64(drained.Misfreed-m.blocks.Misfreed), "c-misfreed")
-	m.reportSlices()
 }
 
 // fruitless is the number of GC cycles in a row that free nothing after which a drain

@@ -1,17 +1,14 @@
 package meter
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"gccost/rundelay"
+	"gccost/usage"
 )
 
 // held is a Go object in place of a C block; its finalizer counts it as freed.
@@ -51,49 +48,6 @@ func TestDrainWithNothingToFreeDoesNotCollect(t *testing.T) {
 	}
 }
 
-func TestUsageCountsCPUAndMemory(t *testing.T) {
-	before := readUsage()
-	for start := time.Now(); readUsage().cpu == before.cpu; {
-		if time.Since(start) > time.Minute {
-			t.Fatal("no CPU time was counted in a minute of spinning")
-		}
-	}
-	if rss := peakRSS(); rss < 1<<20 || rss > 1<<40 {
-		t.Errorf("the peak resident set size is %d bytes: is the unit wrong?", rss)
-	}
-}
-
-// TestPeakRSSIsTheProgramsOwn starts this binary from a large parent process and tests that
-// the child does not report its parent's peak.
-func TestPeakRSSIsTheProgramsOwn(t *testing.T) {
-	if os.Getenv("GCCOST_PRINT_RSS") != "" {
-		fmt.Printf("peak=%d\n", peakRSS())
-		return
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has /proc/self/status; getrusage may return the parent's peak")
-	}
-	const large = 300 << 20
-	block := make([]byte, large)
-	for i := 0; i < large; i += 4096 {
-		block[i] = 1
-	}
-	child := exec.Command(os.Args[0], "-test.run=^TestPeakRSSIsTheProgramsOwn$", "-test.v")
-	child.Env = append(os.Environ(), "GCCOST_PRINT_RSS=1")
-	out, err := child.Output()
-	runtime.KeepAlive(block)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var peak int64
-	if _, err := fmt.Sscanf(string(out[bytes.Index(out, []byte("peak=")):]), "peak=%d", &peak); err != nil {
-		t.Fatalf("%v in %q", err, out)
-	}
-	if peak >= large/2 || peakRSS() < large {
-		t.Errorf("the child reports a peak of %d bytes, its parent %d", peak, peakRSS())
-	}
-}
-
 // benchmarkTimes runs a benchmark with b.N = n.
 func benchmarkTimes(t *testing.T, n int, benchmark func(*testing.B)) testing.BenchmarkResult {
 	set := flag.Lookup("test.benchtime").Value
@@ -109,38 +63,39 @@ func benchmarkTimes(t *testing.T, n int, benchmark func(*testing.B)) testing.Ben
 	return r
 }
 
-// TestRunDelayIsReported tests that every loop reports run-delay-share, where the system has
-// the counters, and that the share is plausible.
+// TestRunDelayIsReported tests that a loop reports run-delay-share, where the system has the
+// counters, and that the share is plausible.
 func TestRunDelayIsReported(t *testing.T) {
 	if rundelay.Read() == nil {
 		t.Skip("this system does not count how long threads wait for a CPU")
 	}
-	for name, loop := range map[string]func(*testing.B){"whole": inOnePiece, "slices": inSlices} {
-		share, reported := benchmarkTimes(t, 1_000_000, loop).Extra["run-delay-share"]
-		if !reported || share < 0 || share > 1000 {
-			t.Errorf("%s: run-delay-share is %v (reported: %v)", name, share, reported)
-		}
+	share, reported := benchmarkTimes(t, 1_000_000, loop).Extra["run-delay-share"]
+	if !reported || share < 0 || share > 1000 {
+		t.Errorf("run-delay-share is %v (reported: %v)", share, reported)
+	}
+}
+
+// TestTimesAreThoseOfTheLoop tests that the CPU time is the process's own, and that without a
+// drain the settled time is that of the loop.
+func TestTimesAreThoseOfTheLoop(t *testing.T) {
+	before := usage.Read().CPU
+	r := benchmarkTimes(t, 10_000_000, loop)
+	most := float64((usage.Read().CPU - before).Nanoseconds()) / float64(r.N)
+	if cpu := r.Extra["cpu-ns/op"]; cpu <= 0 || cpu > most {
+		t.Errorf("cpu-ns/op is %v, but the process used %v ns per operation", cpu, most)
+	}
+	printed := float64(r.T.Nanoseconds()) / float64(r.N)
+	if settled := r.Extra["settled-ns/op"]; settled < 0.9*printed || settled > 1.1*printed {
+		t.Errorf("settled-ns/op is %v, but an operation took %v ns and left nothing", settled, printed)
 	}
 }
 
 var sink int
 
-func operation(i int) { sink += i & (i >> 1) }
-
-func inOnePiece(b *testing.B) {
+func loop(b *testing.B) {
 	m := Start(b, nil)
 	for i := 0; i < b.N; i++ {
-		operation(i)
-	}
-	m.Stop()
-}
-
-func inSlices(b *testing.B) {
-	m := Start(b, nil)
-	for n := m.Slice(); n > 0; n = m.Slice() {
-		for i := 0; i < n; i++ {
-			operation(i)
-		}
+		sink += i & (i >> 1)
 	}
 	m.Stop()
 }

@@ -27,10 +27,8 @@ func TestMain(m *testing.M) {
 
 func BenchmarkEmptyFinalizer(b *testing.B) {
 	m := meter.Start(b, nil)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			EmptyFinalizer()
-		}
+	for i := 0; i < b.N; i++ {
+		EmptyFinalizer()
 	}
 	m.Stop()
 }
@@ -67,15 +65,13 @@ func of[T any]() sizeBenchmark {
 			// function.
 			finalizer := ignore[T]
 			m := meter.Start(b, nil)
-			for n := m.Part(); n > 0; n = m.Part() {
-				if how == allocate {
-					for i := 0; i < n; i++ {
-						drop(new(T))
-					}
-				} else {
-					for i := 0; i < n; i++ {
-						runtime.SetFinalizer(new(T), finalizer)
-					}
+			if how == allocate {
+				for i := 0; i < b.N; i++ {
+					drop(new(T))
+				}
+			} else {
+				for i := 0; i < b.N; i++ {
+					runtime.SetFinalizer(new(T), finalizer)
 				}
 			}
 			m.Stop()

@@ -46,10 +46,8 @@ func BenchmarkAllocateOnly(b *testing.B) {
 		b.Skipf("%d operations would leak %[1]d C blocks: use -benchtime=%dx or less", b.N, leakable)
 	}
 	m := meter.Start(b, cstr.Count)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			allocateOnly()
-		}
+	for i := 0; i < b.N; i++ {
+		allocateOnly()
 	}
 	m.Stop()
 }
@@ -61,9 +59,7 @@ func shared(b *testing.B, operation func()) {
 		goroutines := goroutines
 		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
 			m := meter.Start(b, cstr.Count)
-			for n := m.Part(); n > 0; n = m.Part() {
-				Share(n, goroutines, operation)
-			}
+			Share(b.N, goroutines, operation)
 			m.Stop()
 		})
 	}

@@ -10,9 +10,6 @@
 // and TestMain calls [Main], which measures and prints the same metrics on Go 1.10 if
 // -test.benchtime is a number of operations, such as 1000x.
 //
-// The loop has up to sixteen parts. Before each, while the goroutines wait, the probe is read;
-// its time does not count.
-//
 // All metrics but gc-share-memstats and peak-rss-bytes are of the loop alone:
 //
 //	ns/op               wall time over operations
@@ -30,7 +27,6 @@
 //	gc-share-classes    CPU time of the GC, from runtime/metrics, over all CPU time (since Go 1.20)
 //	gc-share-memstats   MemStats.GCCPUFraction: the GC's share of the CPU time of all Ps so far
 //	peak-rss-bytes      peak resident set size of the program so far
-//	probe-ns/op         wall time per load of the probe: see package probe
 //	run-delay-share     time that threads waited for a CPU, over wall time: see package rundelay
 package rates
 
@@ -40,8 +36,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gccost/probe"
 	"gccost/rundelay"
+	"gccost/usage"
 )
 
 // A Worker prepares one goroutine and returns its operation.
@@ -57,23 +53,8 @@ type reading struct {
 	delays rundelay.Reading
 	mem    runtime.MemStats
 	gcCPU  float64 // seconds
-	usage  usage
+	usage  usage.Usage
 	time   time.Time
-}
-
-// A loop has at most mostParts parts. Each has at least leastPart operations, unless it
-// is the only one.
-const mostParts, leastPart = 16, 64
-
-func partsOf(n int) int {
-	parts := n / leastPart
-	if parts > mostParts {
-		parts = mostParts
-	}
-	if parts < 1 {
-		parts = 1
-	}
-	return parts
 }
 
 // Measure divides n operations among the given number of goroutines and returns the
@@ -81,52 +62,40 @@ func partsOf(n int) int {
 func Measure(n, goroutines int, worker Worker) []Metric {
 	var ready, done sync.WaitGroup
 	ready.Add(goroutines)
-	starts := make([]chan struct{}, partsOf(n))
-	for i := range starts {
-		starts[i] = make(chan struct{})
-	}
-	var left int64
+	done.Add(goroutines)
+	start := make(chan struct{})
+	left := int64(n)
 	for g := 0; g < goroutines; g++ {
 		go func() {
+			defer done.Done()
 			operation := worker()
 			ready.Done()
-			for _, start := range starts {
-				<-start
-				// Faster goroutines do more operations, so none waits for a delayed one.
-				for atomic.AddInt64(&left, -1) >= 0 {
-					operation()
-				}
-				done.Done()
+			<-start
+			// Faster goroutines do more operations, so none waits for a delayed one.
+			for atomic.AddInt64(&left, -1) >= 0 {
+				operation()
 			}
 		}()
 	}
 	ready.Wait()
 	var before, after reading
-	var probed probe.Probe
 	before.delays = rundelay.Read()
 	runtime.ReadMemStats(&before.mem)
 	before.gcCPU = gcCPU()
-	before.usage = readUsage()
+	before.usage = usage.Read()
 	before.time = time.Now()
-	for i, start := range starts {
-		probed.Read()
-		atomic.StoreInt64(&left, int64(n*(i+1)/len(starts)-n*i/len(starts)))
-		done.Add(goroutines)
-		close(start)
-		done.Wait()
-	}
-	wall := time.Since(before.time) - probed.Total
-	after.usage = readUsage()
-	after.usage.cpu -= probed.Total
+	close(start)
+	done.Wait()
+	wall := time.Since(before.time)
+	after.usage = usage.Read()
 	after.gcCPU = gcCPU()
 	runtime.ReadMemStats(&after.mem)
 	after.delays = rundelay.Read()
-	perLoad, _ := probed.PerLoad()
-	return append(summary(float64(n), wall, before, after), Metric{perLoad, "probe-ns/op"})
+	return summary(float64(n), wall, before, after)
 }
 
 func summary(n float64, wall time.Duration, before, after reading) []Metric {
-	cpu := after.usage.cpu - before.usage.cpu
+	cpu := after.usage.CPU - before.usage.CPU
 	cycles := float64(after.mem.NumGC - before.mem.NumGC)
 	bytes := float64(after.mem.TotalAlloc - before.mem.TotalAlloc)
 	found := []Metric{
@@ -139,9 +108,9 @@ func summary(n float64, wall time.Duration, before, after reading) []Metric {
 		{cycles, "gc-cycles"},
 		{cycles / wall.Seconds(), "gc-cycles/s"},
 		{float64(after.mem.PauseTotalNs-before.mem.PauseTotalNs) / n, "gc-pause-ns/op"},
-		{float64(after.usage.faults - before.usage.faults), "faults"},
+		{float64(after.usage.Faults - before.usage.Faults), "faults"},
 		{after.mem.GCCPUFraction, "gc-share-memstats"},
-		{float64(peakRSS()), "peak-rss-bytes"},
+		{float64(usage.PeakRSS()), "peak-rss-bytes"},
 	}
 	if waited, known := after.delays.Since(before.delays); known {
 		found = append(found, Metric{waited.Seconds() / wall.Seconds(), "run-delay-share"})

@@ -48,7 +48,7 @@ func latency(b *testing.B, count func() meter.Blocks, operation func()) {
 	var seen latencies
 	start := time.Now()
 	var before time.Duration
-	loopIn(parted, b, count, func() {
+	loop(b, count, func() {
 		if before == 0 {
 			start = time.Now() // first operation
 		}

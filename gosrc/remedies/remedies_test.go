@@ -89,58 +89,36 @@ const batchSize = 256
 func BenchmarkBatch(b *testing.B) {
 	var blocks [batchSize]uintptr
 	m := meter.Start(b, Count)
-	for n := m.Slice(); n > 0; n = m.Slice() { // whole batches, except in the last slice
-		for left := n; left > 0; left -= len(blocks) {
-			batch := blocks[:]
-			if left < len(batch) {
-				batch = batch[:left]
-			}
-			Exchange(nil, batch, false)
-			Exchange(batch, nil, false)
+	for left := b.N; left > 0; left -= len(blocks) {
+		batch := blocks[:]
+		if left < len(batch) {
+			batch = batch[:left]
 		}
+		Exchange(nil, batch, false)
+		Exchange(batch, nil, false)
 	}
 	m.Stop()
 }
 
-// pieces divides a loop of n operations: next returns the number of operations in the next
-// piece, or 0 at the end.
-type pieces func(m *meter.Meter, n int) (next func() int)
-
-// sliced divides a loop into slices. It is for operations that allocate nothing on the Go
-// heap.
-func sliced(m *meter.Meter, _ int) func() int { return m.Slice }
-
-// parted divides a loop into parts and reads the probe before each. It is for
-// operations that allocate on the Go heap.
-func parted(m *meter.Meter, _ int) func() int { return m.Part }
-
-// loop is loopIn for an operation that allocates on the Go heap.
-func loop(b *testing.B, count func() meter.Blocks, operation func()) {
-	loopIn(parted, b, count, operation)
-}
-
-// loopIn measures an operation and reports the number of blocks held meanwhile: c-held-peak
+// loop measures an operation and reports the number of blocks held meanwhile: c-held-peak
 // and c-held-mean. The mean divided by the number of blocks freed per second is the mean time
 // that a block waits to be freed.
-func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation func()) {
+func loop(b *testing.B, count func() meter.Blocks, operation func()) {
 	const every = 1 << 14
 	var peak, sum, observations int64
 	settle()
 	start := Count()
 	m := meter.Start(b, count)
-	next := pieces(m, b.N)
-	for i, n := 0, next(); n > 0; n = next() {
-		for end := i + n; i < end; i++ {
-			if i%every == every-1 {
-				now := Count()
-				held := (now.Allocated - now.Freed) - (start.Allocated - start.Freed)
-				sum, observations = sum+held, observations+1
-				if held > peak {
-					peak = held
-				}
+	for i := 0; i < b.N; i++ {
+		if i%every == every-1 {
+			now := Count()
+			held := (now.Allocated - now.Freed) - (start.Allocated - start.Freed)
+			sum, observations = sum+held, observations+1
+			if held > peak {
+				peak = held
 			}
-			operation()
 		}
+		operation()
 	}
 	m.Stop()
 	if observations > 0 {
@@ -155,7 +133,7 @@ func dropped(b *testing.B, p *pool) { loop(b, flushed(p), func() { get(b, p) }) 
 func BenchmarkSlab(b *testing.B) { overSlabs(b, dropped) }
 
 // BenchmarkManual calls C to allocate each block, and to free it.
-func BenchmarkManual(b *testing.B) { loopIn(sliced, b, Count, func() { Free(Allocate()) }) }
+func BenchmarkManual(b *testing.B) { loop(b, Count, func() { Free(Allocate()) }) }
 
 // BenchmarkAdopted calls C to allocate each block, lets a pool adopt it, and drops the handle.
 func BenchmarkAdopted(b *testing.B) { overSlabs(b, adoptedDropped) }
@@ -313,10 +291,10 @@ func BenchmarkHeapSlab(b *testing.B) {
 }
 
 // overLives measures replace with several numbers of live handles.
-func overLives[T any](b *testing.B, pieces pieces, open func() T, close func(T)) {
+func overLives[T any](b *testing.B, open func() T, close func(T)) {
 	for live := 10; live <= 10_000_000; live *= 10 {
 		live := live
-		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) { replace(b, live, pieces, open, close) })
+		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) { replace(b, live, open, close) })
 	}
 }
 
@@ -325,7 +303,7 @@ func overLives[T any](b *testing.B, pieces pieces, open func() T, close func(T))
 //
 // It does not count blocks: every operation frees one and allocates one, but which of the
 // earlier blocks are freed with a slab does not depend on the operations.
-func replace[T any](b *testing.B, live int, pieces pieces, open func() T, close func(T)) []T {
+func replace[T any](b *testing.B, live int, open func() T, close func(T)) []T {
 	chance := rand.New(rand.NewSource(1))
 	if live > 100*b.N {
 		live = 100 * b.N // the first run, with one operation, would leave all live handles
@@ -336,25 +314,22 @@ func replace[T any](b *testing.B, live int, pieces pieces, open func() T, close 
 	}
 	chance.Shuffle(len(handles), func(i, j int) { handles[i], handles[j] = handles[j], handles[i] })
 	m := meter.Start(b, nil)
-	next := pieces(m, b.N)
-	for n := next(); n > 0; n = next() {
-		for i := 0; i < n; i++ {
-			at := chance.Intn(live)
-			close(handles[at])
-			handles[at] = open()
-		}
+	for i := 0; i < b.N; i++ {
+		at := chance.Intn(live)
+		close(handles[at])
+		handles[at] = open()
 	}
 	m.Stop()
 	return handles
 }
 
-func BenchmarkLiveManual(b *testing.B) { overLives(b, parted, Allocate, Free) }
+func BenchmarkLiveManual(b *testing.B) { overLives(b, Allocate, Free) }
 
-func BenchmarkLiveFinalizer(b *testing.B) { overLives(b, parted, NewFinalized, (*Finalized).Close) }
+func BenchmarkLiveFinalizer(b *testing.B) { overLives(b, NewFinalized, (*Finalized).Close) }
 
 func BenchmarkLiveSlab(b *testing.B) {
 	p := newPool(64)
-	overLives(b, parted, func() handle { return get(b, p) }, func(h handle) {
+	overLives(b, func() handle { return get(b, p) }, func(h handle) {
 		if err := h.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -402,34 +377,12 @@ func TestConservation(t *testing.T) {
 	}
 }
 
-// TestStationary checks that variants timed in slices allocate nothing on the Go heap in
-// their loops, and that the variants that do allocate are not timed in slices.
-func TestStationary(t *testing.T) {
-	liveManual := func(b *testing.B) {
-		for _, block := range replace(b, 1000, parted, Allocate, Free) {
-			Free(block) // otherwise settle would wait for it
-		}
-	}
-	for name, c := range map[string]struct {
-		benchmark  func(*testing.B)
-		stationary bool
-	}{
-		"Batch":            {BenchmarkBatch, true},
-		"Manual":           {BenchmarkManual, true},
-		"OneHeapFinalizer": {BenchmarkOneHeapFinalizer, false},
-		"LiveManual":       {liveManual, false},
-		"LiveFinalizer":    {func(b *testing.B) { replace(b, 1000, parted, NewFinalized, (*Finalized).Close) }, false},
-	} {
+// TestManualAllocatesNothing checks that manual frees do not allocate on the Go heap.
+func TestManualAllocatesNothing(t *testing.T) {
+	for name, benchmark := range map[string]func(*testing.B){"Batch": BenchmarkBatch, "Manual": BenchmarkManual} {
 		settle() // so that no finalizers run, which would allocate
-		r := testing.Benchmark(c.benchmark)
-		slices := r.Extra["slices"]
-		if (slices > 0) != c.stationary {
-			t.Errorf("%s: %v slices, want any: %v", name, slices, c.stationary)
-		}
-		if perLoad := r.Extra["probe-ns/op"]; perLoad <= 0 {
-			t.Errorf("%s: a load of the probe takes %v ns, want a probe", name, perLoad)
-		}
-		if c.stationary && r.MemAllocs > uint64(r.N/batchSize/2) { // fewer than one per batch
+		r := testing.Benchmark(benchmark)
+		if r.MemAllocs > uint64(r.N/batchSize/2) { // fewer than one per batch
 			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)
 		}
 	}
@@ -441,13 +394,6 @@ func TestHeld(t *testing.T) {
 	peak, mean := r.Extra["c-held-peak"], r.Extra["c-held-mean"]
 	if mean <= 0 || peak < mean || peak > float64(r.N+tolerance) {
 		t.Errorf("%v blocks at the peak, %v on average, of %d", peak, mean, r.N)
-	}
-}
-
-// TestSlicesHoldWholeBatches checks that all slices have the same number of calls into C.
-func TestSlicesHoldWholeBatches(t *testing.T) {
-	if rest := meter.SliceOperations % batchSize; rest != 0 {
-		t.Errorf("a slice ends with a batch of %d blocks, want %d", rest, batchSize)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 func init() { closers["cleanup"] = func() { NewStopped().Close() } }
 
-func BenchmarkLiveCleanup(b *testing.B) { overLives(b, parted, NewStopped, (*Stopped).Close) }
+func BenchmarkLiveCleanup(b *testing.B) { overLives(b, NewStopped, (*Stopped).Close) }
 
 // BenchmarkStop closes every handle immediately, which stops its cleanup.
 func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() }) }

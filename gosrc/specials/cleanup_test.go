@@ -166,10 +166,8 @@ func loopCleanup[T any](b *testing.B) {
 	}
 	reportStride(b, operation)
 	m := meter.Start(b, nil)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			operation()
-		}
+	for i := 0; i < b.N; i++ {
+		operation()
 	}
 	m.Stop()
 }

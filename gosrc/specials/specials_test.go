@@ -414,10 +414,8 @@ func loopFinalizer[T any](b *testing.B, dummies int) {
 	}
 	reportStride(b, operation)
 	m := meter.Start(b, nil)
-	for n := m.Part(); n > 0; n = m.Part() {
-		for i := 0; i < n; i++ {
-			operation()
-		}
+	for i := 0; i < b.N; i++ {
+		operation()
 	}
 	m.Stop()
 }
@@ -484,10 +482,8 @@ func overPrograms(b *testing.B, ready func(b *testing.B) registering) {
 				p := program{live: live, others: others, register: ready(b)}
 				p.prepare()
 				m := meter.Start(b, nil)
-				for n := m.Part(); n > 0; n = m.Part() {
-					for i := 0; i < n; i++ {
-						p.step()
-					}
+				for i := 0; i < b.N; i++ {
+					p.step()
 				}
 				m.Stop()
 				runtime.KeepAlive(p.slots)

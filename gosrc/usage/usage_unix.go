@@ -1,9 +1,13 @@
 //go:build !windows
+// +build !windows
 
-package meter
+// Package usage reads what the system counts of this process.
+//
+// Packages rates and across import it, so Go 1.9 must be able to build it.
+package usage
 
 import (
-	"os"
+	"io/ioutil"
 	"runtime"
 	"strconv"
 	"strings"
@@ -11,33 +15,35 @@ import (
 	"time"
 )
 
-type usage struct {
-	cpu    time.Duration // user + system, all threads
-	faults int64         // minor page faults
+// Usage is what the process has used so far.
+type Usage struct {
+	CPU    time.Duration // user + system, all threads
+	Faults int64         // minor page faults
 }
 
-func readUsage() usage {
+// Read returns the usage so far.
+func Read() Usage {
 	r := getrusage()
-	return usage{
-		cpu:    time.Duration(r.Utime.Nano() + r.Stime.Nano()),
-		faults: int64(r.Minflt),
+	return Usage{
+		CPU:    time.Duration(r.Utime.Nano() + r.Stime.Nano()),
+		Faults: int64(r.Minflt),
 	}
 }
 
 func getrusage() syscall.Rusage {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		panic("meter: getrusage: " + err.Error())
+		panic("usage: getrusage: " + err.Error())
 	}
 	return r
 }
 
-// peakRSS returns the peak resident set size of the program so far, in bytes.
+// PeakRSS returns the peak resident set size of the program so far, in bytes.
 //
 // On Linux it reads VmHWM, which exec resets. The maximum that getrusage returns
 // survives fork and exec, so it can be the parent's.
-func peakRSS() int64 {
-	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+func PeakRSS() int64 {
+	if status, err := ioutil.ReadFile("/proc/self/status"); err == nil {
 		for _, line := range strings.Split(string(status), "\n") {
 			fields := strings.Fields(line)
 			if len(fields) >= 2 && fields[0] == "VmHWM:" {
