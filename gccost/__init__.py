@@ -14,6 +14,7 @@ What a notebook calls:
 | `open(study, run)`, `measure(study, budget)` | a study; only `measure` measures |
 | `runs()` | the runs that `open` can show, recorded ones and your own |
 | `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
+| `sittings(cost)` | the sittings that a cost or a ratio averages |
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
@@ -57,7 +58,7 @@ from typing import TYPE_CHECKING, Any
 from gccost.errors import GccostError, MissingTool
 
 if TYPE_CHECKING:
-    from gccost.judging.costs import cost, derive
+    from gccost.judging.costs import cost, derive, sittings
     from gccost.judging.published import published
     from gccost.judging.simulation import simulate
     from gccost.notebook import computers, machines, measure, results
@@ -90,6 +91,7 @@ __all__ = [
     "results",
     "runs",
     "simulate",
+    "sittings",
     "source",
     "times",
 ]
@@ -98,6 +100,7 @@ __all__ = [
 _WHERE = {
     "cost": "judging.costs",
     "derive": "judging.costs",
+    "sittings": "judging.costs",
     "figure": "showing.drawing",
     "intervals": "showing.drawing",
     "markers": "showing.drawing",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,11 +12,11 @@ import recordings
 from gccost import opening, paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
+from gccost.judging.rounding import written
 from gccost.measuring import benchfmt, benchmarks, jobs, runs
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import FREE, Case
-from gccost.measuring.settings import Settings
-from gccost.measuring.toolchains import TODAY_GO
+from gccost.measuring.cases import AUTO, CLEANUP, FREE, Case
+from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO, title
 from gccost.studies import STUDIES
 
 CASES = {case.name: case for study in STUDIES.values() for case in study.cases}
@@ -107,14 +107,24 @@ def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
     assert len(set(recording.frame["name"])) == len(table) - 1
 
 
-def test_the_readme_s_lines_give_the_means(tmp_path, capsys):
-    text = (paths.ROOT / "data" / "README.md").read_text()
-    [code] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    run: Path = opening.reference(STUDIES["lemire"]).folder
-    namespace = {"run": run}
-    exec(code, namespace)  # noqa: S102
-    frame: pd.DataFrame = namespace["frame"]
-    lemire = opening.shown(STUDIES["lemire"], Settings("replay")).recording
-    theirs = lemire.processes(FREE, TODAY_GO)["ns"].mean()
-    assert frame[frame["name"] == FREE.on(TODAY_GO)]["ns"].mean() == pytest.approx(theirs)
-    assert "manual free" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("claim", "over", "release"),
+    [
+        ("L1", AUTO, DOCUMENT_GO),
+        ("L1", AUTO, TODAY_GO),
+        ("M1", CLEANUP, ISSUE_GO),
+        ("M1", CLEANUP, TODAY_GO),
+    ],
+)
+def test_the_readme_s_lines_give_the_ledger_s_digits(claim, over, release):
+    text = (paths.ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {"run": opening.reference(STUDIES["lemire"]).folder}
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(code, namespace)  # noqa: S102
+    pair = over.on(release), FREE.on(release)
+    theirs = [namespace["ratio"](*pair), *namespace["interval"](*pair)]
+    printed = pd.read_csv(paths.ROOT / "tests/golden/ledger.csv", dtype=str)
+    [row] = printed[
+        (printed["id"] == claim) & (printed["toolchain"] == title(release))
+    ].itertuples()
+    assert [written(each) for each in theirs] == [row.estimate, row.low, row.high]

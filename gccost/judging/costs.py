@@ -194,6 +194,25 @@ def _sides(cost: Any) -> Sides:
     return side if isinstance(side, Sides) else Sides(Figure(), _nothing)
 
 
+def sittings(cost: Any) -> pd.DataFrame:
+    """The sittings that a cost or a ratio is the average of, with what its interval is made of.
+
+    A row per sitting: value; error (the standard deviation of its log within the sitting), rounds;
+    and spread, that of logs between sittings, as recorded: the prior of the interval.
+    """
+    side = _sides(cost)
+    figure, recorded = side.own, side.recorded()
+    if figure is None:
+        figure, recorded = recorded or Figure(), None
+    counted = {k: each for k, each in figure.sittings.items() if each in figure.counted}
+    made = pd.DataFrame(counted.values(), [*map(int, counted)], list(stats.Sitting._fields))
+    made["error"] /= made["value"]
+    spread = math.nan
+    if counted:
+        spread = math.sqrt(stats.prior(recorded, stats.scaled(figure, False)[2], False)[0])
+    return made.assign(spread=spread).rename_axis("sitting")
+
+
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """The ratio and the difference of costs that have the same keys, which become the index.
 
