@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
 from faketools import PATIENCE, PROGRAM, reported, script, tools  # noqa: F401 - fixtures
@@ -134,7 +135,8 @@ class FakeMachine:
 @pytest.fixture
 def no_recorded_sittings(monkeypatch) -> None:
     """Made-up samples vary as they say, and not from run to run as the recorded machine does."""
-    monkeypatch.setattr(kinds, "of_recorded", kinds.of_run)
+    nothing = kinds.Kinds(pd.DataFrame(columns=["name", "kind", "sitting", "round"]))
+    monkeypatch.setattr(kinds, "of_recorded", lambda run: nothing)
 
 
 @pytest.fixture

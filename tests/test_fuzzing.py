@@ -29,6 +29,7 @@ from campaigns import page_of
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.machines import by_machine, facts, frame, machines
+from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, runs
 from gccost.measuring.runs import Run
@@ -200,7 +201,7 @@ def test_random_runs_and_archives_are_added_or_refused_in_a_message(
             assert said.isprintable(), (number, said)
             ends["refused"] += 1
         else:
-            compared = machines(by_machine(reference.recorded()), ALL)
+            compared = machines(by_machine(recorded()), ALL)
             assert frame(compared).to_html() + facts(compared).to_html(), number
             ends["added"] += 1
         assert {p.name for p in place.iterdir()} <= {"run", "run.tar", "reference"}, number

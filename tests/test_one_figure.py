@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import nbformat
 import pandas as pd
@@ -17,7 +18,7 @@ from gccost import paths
 from gccost.judging.costs import COSTS
 from gccost.studies import STUDIES
 
-TIMES = ("quiet_ns", "settled_ns", "cpu_ns")
+TIMES = ("ns", "settled_ns", "cpu_ns")
 # What a cost is, besides the thing that costs it.
 OF_A_COST = set(COSTS)
 # The usual setting, which some studies name and others do not have.
@@ -44,6 +45,7 @@ SAID = {
 }
 SAID["prices"] = SAID["handles"]  # the same samples
 FARTHEST = 1.25
+NORMAL = float(special.ndtri(0.975))
 
 
 def things(costs: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -53,6 +55,11 @@ def things(costs: pd.DataFrame) -> Iterator[pd.DataFrame]:
         keys[key] = keys[key].where(~keys[key].str.fullmatch(usual), "")
     for _, rows in costs.groupby([keys[key] for key in keys]):
         yield rows
+
+
+def error(cost: Any) -> float:
+    """The standard error of a cost's logarithm, from its 95 % interval."""
+    return math.log(cost.high / cost.low) / 2 / NORMAL
 
 
 def disagreeing(costs: pd.DataFrame) -> list[str]:
@@ -69,7 +76,7 @@ def disagreeing(costs: pd.DataFrame) -> list[str]:
     lines = []
     for a, b in pairs:
         off = abs(math.log(a.value / b.value))
-        apart = off > limit * math.hypot(a.error / a.value, b.error / b.value)
+        apart = off > limit * math.hypot(error(a), error(b))
         explained = {a.study, b.study} & SAID.keys()
         if apart and (off > math.log(FARTHEST) or not explained):
             what = f"{a.release}, {a.variant}, {a.metric}"

@@ -169,7 +169,7 @@ def test_recorded_output_is_shown_where_a_command_cannot_run(
     opened = measure()
     assert opened.mode == "measure"
     machine.missing = {DOCUMENT_GO, TODAY_GO}  # after `make remove`, without a network
-    assert list(opened.shell("go test").mean_ns) == [60.5]
+    assert list(opened.shell("go test").ns) == [60.5]
     shown = capsys.readouterr().out
     assert f"Go {TODAY_GO} cannot be fetched" in shown
     assert "recorded on" in shown

@@ -39,16 +39,16 @@ JSON = "go: downloading example.org\n" + "".join(
     for package, text in SAID
 )
 READ: list[tuple[str, dict[str, list[object]]]] = [
-    (OWN, {"variant": ["Mine", "manual free"], "mean_ns": [60.5, 55.1], "procs": [4, 4]}),
+    (OWN, {"variant": ["Mine", "manual free"], "ns": [60.5, 55.1], "procs": [4, 4]}),
     (OWN.replace("\n", "\r\n"), {"furlongs_per_op": [3.5, NA], "size": [8, NA]}),
     (TWO, {"pkg": ["example.org/one", "example.org/two"], "variant": ["Plain", "Plain"]}),
     (TWO.replace("example.org/one", "gccost/finalization"), {"variant": ["plain", "Plain"]}),
     (
         "BenchmarkMine/procs=3-8 1 5 ns/op 7 p99-ns 8 p99-ns/op 9 procs\n",
-        {"mean_ns": [5], "p99-ns": [7], "p99-ns/op": [8], "/procs": [3], "procs": [8]}
+        {"ns": [5], "p99-ns": [7], "p99-ns/op": [8], "/procs": [3], "procs": [8]}
         | {"procs (unit)": [9]},
     ),
-    (JSON, {"pkg": ["one", "two"], "mean_ns": [60.5, 70.5]}),
+    (JSON, {"pkg": ["one", "two"], "ns": [60.5, 70.5]}),
     (  # configuration holds until it is changed
         f"commit: abc\npkg: one\n{LINE}commit: def\n{LINE}pkg: two\n{LINE}",
         {"commit": ["abc", "def", "def"], "pkg": ["one", "one", "two"]},
@@ -144,8 +144,8 @@ def test_nothing_to_read_is_an_error(sources):
 def test_a_cost_of_two_cases_that_were_read_is_refused(other):
     frame = gccost.read(f"pkg: one\n{LINE}{other}")
     with pytest.raises(GccostError, match="the samples have several values of"):
-        gccost.cost(frame, "mean_ns")
-    costs = frame.groupby(frame.attrs["keys"], dropna=False).apply(gccost.cost, "mean_ns")
+        gccost.cost(frame)
+    costs = frame.groupby(frame.attrs["keys"], dropna=False).apply(gccost.cost)
     assert list(costs["n"]) == [1, 1]
 
 
@@ -154,11 +154,11 @@ def test_two_files_are_two_cases_unless_their_column_is_dropped(tmp_path):
     for file in files:
         file.write_text(LINE)
     frame = gccost.read(*files)
-    costs = frame.groupby(frame.attrs["keys"], dropna=False).apply(gccost.cost, "mean_ns")
+    costs = frame.groupby(frame.attrs["keys"], dropna=False).apply(gccost.cost)
     assert costs["n"].to_dict() == {("Mine", str(file)): 1 for file in sorted(files)}
     with pytest.raises(GccostError, match="several values of file"):
-        gccost.cost(frame, "mean_ns")
-    assert gccost.cost(frame.drop(columns="file"), "mean_ns")["n"] == 2
+        gccost.cost(frame)
+    assert gccost.cost(frame.drop(columns="file"))["n"] == 2
 
 
 def test_the_lines_in_the_readme_of_slab_compare_own_benchmarks(tmp_path, monkeypatch, capsys):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 import shutil
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 import nbformat
@@ -15,7 +17,7 @@ import recordings
 
 from gccost import paths
 from gccost.errors import GccostError
-from gccost.judging import ledger
+from gccost.judging import busy, ledger
 from gccost.judging.ledger import Row
 from gccost.judging.quantities import (
     Amount,
@@ -31,14 +33,16 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring.cases import AUTO, CLEANUP, FREE, HEAP_FREE, Case, Variant, profiled
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.notebook import OpenedStudy
 from gccost.showing import notice as showing
 from gccost.showing import results
-from gccost.stats import FEWEST, JUDGED, Estimate
+from gccost.stats import FEWEST, JUDGED, SHOWN, Estimate
 from gccost.studies import CLAIMS, STUDIES
 
 LEMIRE = STUDIES["lemire"]
 ONLY_L1 = replace(LEMIRE, claims=(CLAIMS["L1"],))
 DUMMY = Variant("AllocateDummy")
+RATIO = Ratio(AUTO, FREE)
 HOLDS, UNDECIDED, UNMEASURED = Label.HOLDS, Label.UNDECIDED, Label.UNMEASURED
 
 
@@ -50,6 +54,9 @@ def judged(recording: Recording) -> dict[str, Row]:
 
 def notice(*shown: Recording) -> str:
     return showing.notice(shown, "replay").text
+
+
+pytestmark = pytest.mark.usefixtures("no_recorded_sittings")
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +110,156 @@ def test_a_difference_has_the_errors_of_both_sides(tmp_path):
 
 
 # --- what a recording holds ------------------------------------------------------
+
+
+def sat(sittings: int, *also: recordings.Change) -> recordings.Change:
+    """Rounds in so many sittings in turn, and other changes."""
+
+    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        metrics["sitting"] = 1.0 + number % sittings
+        for each in also:
+            each(case, number, metrics)
+
+    return change
+
+
+def of_auto(
+    change: Callable[[recordings.Metrics], object], rounds: Container[int] = range(99)
+) -> recordings.Change:
+    """A change of the finalizer's samples in some rounds."""
+
+    def changed(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant.benchmark == "AllocateAuto" and number in rounds:
+            change(metrics)
+
+    return changed
+
+
+def zero(metrics: recordings.Metrics) -> None:
+    metrics["ns/op"] = 0.0
+
+
+@pytest.mark.parametrize("spoil", [zero, lambda metrics: metrics.pop("ns/op")], ids=["0", "NaN"])
+def test_a_time_of_zero_or_none_enters_no_cost(tmp_path, spoil):
+    spoilt, without = (
+        recordings.recorded(tmp_path / name, change=of_auto(change, {2, 5}))
+        for name, change in (("spoilt", spoil), ("without", dict.clear))
+    )
+    for quantity in (RATIO, Difference(RATIO)):
+        assert spoilt.estimate(quantity, TODAY_GO) == without.estimate(quantity, TODAY_GO)
+    assert spoilt.cost(AUTO, TODAY_GO).rounds == 6
+    none = recordings.recorded(tmp_path / "none", change=of_auto(spoil))
+    assert math.isnan(none.estimate(RATIO, TODAY_GO).value)
+    assert judged(none)["L1"].verdict.label is UNMEASURED
+
+
+def test_equal_times_have_an_interval_without_width(tmp_path):
+    def equal(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        metrics["ns/op"] = 700.0 if case.variant.benchmark == "AllocateAuto" else 80.0
+
+    made = recordings.recorded(tmp_path, change=sat(2, equal))
+    estimate = made.estimate(RATIO, TODAY_GO)
+    assert estimate.low == estimate.high == pytest.approx(700 / 80)
+    assert judged(made)["L1"].verdict.label is HOLDS
+
+
+@pytest.mark.parametrize("left", [1, 0], ids=["one process", "nothing"])
+def test_a_sitting_with_too_little_of_a_side_counts_for_no_ratio(tmp_path, left):
+    def slow(metrics: recordings.Metrics) -> None:
+        metrics["ns/op"] *= 5
+
+    later = range(2, 9, 2)  # the rounds of the first of two sittings
+    few = of_auto(dict.clear, [*later][left:])
+    made = recordings.recorded(tmp_path, change=sat(2, of_auto(slow, later), few))
+    known = made.cost(AUTO, TODAY_GO)
+    assert len(known.sittings) == 1 + left
+    assert len(made.cost(FREE, TODAY_GO).sittings) == 2
+    estimate = made.estimate(RATIO, TODAY_GO)
+    assert estimate.value == pytest.approx(700 / 80, rel=0.02)
+    assert estimate.rounds == 4
+
+
+def test_two_sides_that_were_never_in_one_sitting_have_no_ratio(tmp_path):
+    def apart(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant.benchmark == ("AllocateAuto" if number % 2 else "AllocateFree"):
+            metrics.clear()
+
+    made = recordings.recorded(tmp_path, change=sat(2, apart))
+    assert made.cost(AUTO, TODAY_GO).n
+    assert made.cost(FREE, TODAY_GO).n
+    assert not made.estimate(RATIO, TODAY_GO).n
+    assert judged(made)["L1"].verdict.label is UNMEASURED
+
+
+def test_samples_in_any_order_give_the_same_bytes(tmp_path):
+    run = recordings.record(tmp_path, change=sat(3), rounds=9)
+
+    def written() -> str:
+        rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
+        return ledger.table(rows).to_csv()
+
+    before, lines = written(), run.samples_txt.read_text().splitlines(keepends=True)
+    samples = [line for line in lines if line.startswith("Benchmark")]
+    random.Random(1).shuffle(samples)
+    others = [line for line in lines if not line.startswith("Benchmark")]
+    run.samples_txt.write_text("".join([*others, *samples]))
+    assert written() == before
+
+
+def half(estimate: Estimate) -> float:
+    return math.log(estimate.high / estimate.value)
+
+
+def test_a_ratio_is_never_narrower_than_that_of_a_control_of_its_run(tmp_path):
+    def rough(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant.control and case.variant.benchmark == "AllocateFree":
+            metrics["ns/op"] *= 1.2 if number % 2 else 1.0
+
+    def without(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant.control:
+            metrics.clear()
+
+    made, plain, calm = (
+        recordings.recorded(tmp_path / name, change=sat(2, *change))
+        for name, change in (("rough", [rough]), ("plain", [without]), ("calm", []))
+    )
+    again = Ratio(replace(FREE, control="relinked"), FREE)
+    for confidence in (SHOWN, JUDGED):
+        seen, control, alone = (
+            of.estimate(quantity, TODAY_GO, confidence)
+            for of, quantity in ((made, RATIO), (made, again), (plain, RATIO))
+        )
+        assert seen.value == pytest.approx(alone.value, rel=0.02)
+        assert half(alone) < half(control) == pytest.approx(half(seen))
+    shown = OpenedStudy(made, "replay", ()).compare("finalizer frees", "manual free", gc="on")
+    assert shown.ratio_high.iloc[-1] == pytest.approx(made.estimate(RATIO, TODAY_GO).high)
+    # Nor does a control change what is not a ratio to its case.
+    others = Ratio(CLEANUP, HEAP_FREE)
+    assert half(made.estimate(others, TODAY_GO)) < half(made.estimate(again, TODAY_GO))
+    controls = made.cost(FREE, TODAY_GO).controls
+    assert [*controls] == [again.numerator.on(TODAY_GO)]
+    assert not plain.cost(FREE, TODAY_GO).controls
+    assert half(calm.estimate(RATIO, TODAY_GO)) < half(made.estimate(RATIO, TODAY_GO))
+
+
+@pytest.mark.parametrize("benchmark", [busy.BENCHMARK, "AllocateAuto"])
+def test_busy_sittings_are_named_and_count(tmp_path, benchmark):
+    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant.benchmark == benchmark and metrics["sitting"] == 2:
+            metrics["run-delay-share"] = 0.3
+
+    made = recordings.recorded(tmp_path, change=sat(3, waits))
+    is_named = benchmark == busy.BENCHMARK
+    delays = OpenedStudy(made, "replay", ()).busy
+    assert delays.to_dict() == {1: 0.02, 2: 0.3 if is_named else 0.02, 3: 0.02}
+    assert ("1 of 3 sittings were busy" in notice(made)) == is_named
+    assert len(made.cost(FREE, TODAY_GO).sittings) == 3
+
+
+def test_a_study_without_the_benchmark_tells_busy_sittings_by_all_its_processes():
+    shares = pd.DataFrame({"name": ["A/x", "B/x"], "run_delay_share": [0.2, 0.4], "sitting": 1.0})
+    assert busy.delays(shares).to_list() == [pytest.approx(0.3)]
+    assert busy.delays(shares.drop(columns="run_delay_share")).empty
 
 
 def test_the_notice_counts_a_shared_sample_once(recording: Recording):

@@ -36,7 +36,7 @@ def why(tmp_path_factory) -> Recording:
 def test_the_line_fits_call_times_by_list_length():
     sample = pd.Series(
         {
-            "mean_ns": 9.0,
+            "ns": 9.0,
             "at_31_records_ns": 101.0,
             "at_7_5_records_ns": 54.0,
             "at_94_records_ns": 227.0,
@@ -44,7 +44,7 @@ def test_the_line_fits_call_times_by_list_length():
     )
     assert models.walked(sample) == ([7.5, 31.0, 94.0], [54.0, 101.0, 227.0])
     assert models.slope(sample) == pytest.approx(2)
-    assert math.isnan(models.slope(pd.Series({"mean_ns": 9.0})))
+    assert math.isnan(models.slope(pd.Series({"ns": 9.0})))
 
 
 def test_a_slope_uses_each_round_as_one_sample(why: Recording):

@@ -121,7 +121,7 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
     known = known.combine_first(alone).assign(kind="", name="")
     case = kinds.cells(known, metric).get("", {})
     scatter = kinds.Kinds(known).scatter("", metric)
-    figure = kinds.cost(case, metric, scatter, math.nan, len(known))
+    figure = kinds.cost(case, metric, scatter, math.nan, len(kinds.usable(known, metric)))
     return series(figure, signed=is_signed(metric))
 
 

@@ -100,19 +100,24 @@ def of_recorded(run: Run) -> Kinds:
         return of_run(run)
 
 
+def usable(processes: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The processes with a finite value of a metric: a positive one, unless it is a count."""
+    if metric not in processes:
+        return pd.DataFrame(columns=["name", "sitting", "round", metric])
+    is_usable = np.isfinite(processes[metric])
+    if metrics.kind(metric) != "count":
+        is_usable &= processes[metric] > 0
+    known: pd.DataFrame = processes[is_usable]
+    return known[["name", "sitting", "round", metric]]
+
+
 def cells(processes: pd.DataFrame, metric: str, times: Level = LOWER_QUARTILE) -> dict[str, Cells]:
     """One value per round of each case in each sitting, by the case's name.
 
     It is the lower quartile of the round's processes (`times`), or the median of an amount. A rate
-    is inverted: a time per operation. What is not finite is no value, what is not positive no time.
+    is inverted: a time per operation.
     """
-    if metric not in processes:
-        return {}
-    how = metrics.kind(metric)
-    known = processes[["name", "sitting", "round", metric]].dropna()
-    known = known[np.isfinite(known[metric])]
-    if how != "count":
-        known = known[known[metric] > 0]
+    how, known = metrics.kind(metric), usable(processes, metric)
     known = known.sort_values(["name", "sitting", "round"], kind="stable")
     values = known[metric].to_numpy(dtype=np.float64)
     values = 1 / values if how == "rate" else values

@@ -206,7 +206,7 @@ class Recording:
         case = kinds.cells(processes, metric).get(name)
         if case is None:
             return Figure()
-        kind, n = str(self.jobs[name]["kind"]), int(processes[metric].notna().sum())
+        kind, n = str(self.jobs[name]["kind"]), len(kinds.usable(processes, metric))
         spread = kinds.of_recorded(self.run).spread(kind, metric)
         if math.isnan(spread):  # of another method or under load; its kind's
             spread = kinds.of_recorded(self.run).spread(kind.partition(", ")[0], metric)
