@@ -17,8 +17,8 @@ has two parts:
   `WEIGHT` degrees of freedom.
 
 The half-width is Student's t, with the degrees of freedom of the spread between sittings, `WEIGHT`
-more than those of its own sittings where it is shrunk. Any function of costs is treated like a ratio (`combine`): differences and shares on the
-linear scale, everything else on the log scale.
+more than those of its own sittings where it is shrunk. Any function of costs is treated like a
+ratio (`propagate`): differences and shares on the linear scale, everything else on the log scale.
 
 **Verdicts** are computed once, at the end of a sitting, on all samples. The 99 % interval must
 clear a bound by 5 % (`MARGIN`); see `gccost.judging.rules`. They are not corrected for multiple
