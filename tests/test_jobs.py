@@ -124,5 +124,5 @@ def test_the_readme_s_lines_give_the_ledger_s_digits(claim, over, release):
     pair = over.on(release), FREE.on(release)
     theirs = [namespace["ratio"](*pair), *namespace["interval"](*pair)]
     printed = pd.read_csv(paths.ROOT / "tests/golden/ledger.csv", dtype=str)
-    [row] = printed[(printed["id"] == claim) & (printed["toolchain"] == title(release))].itertuples()
+    [row] = printed.query("id == @claim and toolchain == @title(@release)").itertuples()
     assert [written(each) for each in theirs] == [row.estimate, row.low, row.high]
