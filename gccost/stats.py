@@ -11,13 +11,14 @@ has two parts:
 
 - within a sitting, the scatter of processes, from the lower half (`scatter`), pooled over the run's
   cases of a kind of loop;
-- between sittings, the spread of this very ratio over its own sittings, shrunk to a prior with
-  `WEIGHT` degrees of freedom. The prior is what the recorded sittings show for the same ratio or,
-  if it was recorded in fewer than three, the run-to-run spreads of its kinds.
+- between sittings, the spread of this very ratio. A run with one or two sittings takes that of the
+  recorded sittings. From three sittings on, or if the ratio was never recorded, it is that of its
+  own sittings, shrunk to the recorded one, or else to the run-to-run spreads of its kinds, with
+  `WEIGHT` degrees of freedom.
 
-The half-width is Student's t, with one less than the number of sittings plus `WEIGHT` degrees of
-freedom. Any function of costs is treated like a ratio (`combine`): differences and shares on the
-linear scale, everything else on the log scale.
+The half-width is Student's t, with the degrees of freedom of the spread between sittings: `WEIGHT`
+more than those of its own sittings where it is shrunk. Any function of costs is treated like a
+ratio (`propagate`): differences and shares on the linear scale, everything else on the log scale.
 
 **Verdicts** are computed once, at the end of a sitting, on all samples. The 99 % interval must
 clear a bound by 5 % (`MARGIN`); see `gccost.judging.rules`. They are not corrected for multiple
@@ -242,11 +243,13 @@ def estimate(
     whole = Estimate(value, -inf, inf, figure.n, figure.rounds, confidence)
     if not figure.is_enough or not np.isfinite(errors).all():
         return whole
-    between_sittings = prior(recorded, kinds, signed)
-    own, _ = between(figure, signed=signed)
-    spread = ((k - 1) * own + WEIGHT * between_sittings) / (k - 1 + WEIGHT)
+    spread, freedom = prior(recorded, kinds, signed)
+    if k >= FEWEST or not freedom:
+        own, _ = between(figure, signed=signed)
+        freedom = k - 1 + WEIGHT
+        spread = ((k - 1) * own + WEIGHT * spread) / freedom
     within = float((errors**2).mean())
-    half = float(t(k - 1 + WEIGHT, confidence)) * sqrt((spread + within) / k)
+    half = float(t(freedom, confidence)) * sqrt((spread + within) / k)
     lasting = spread / (spread + within) if spread + within else 0.0
     if signed:
         return replace(whole, low=value - half, high=value + half, lasting=lasting)
@@ -273,11 +276,15 @@ def _of_controls(figure: Figure, confidence: float, recorded: Figure | None) -> 
     return max((log(each.high / each.value) for each in made if isfinite(each.high)), default=0.0)
 
 
-def prior(recorded: Figure | None, kinds: float, signed: bool) -> float:
-    """The variance between sittings that the recorded ones, or else the kinds of loop, show."""
+def prior(recorded: Figure | None, kinds: float, signed: bool) -> tuple[float, int]:
+    """The variance between sittings that the recorded ones show, and its degrees of freedom.
+
+    Without recorded ones it is that of the kinds of loop, and 0.
+    """
     if recorded and len(recorded.counted) >= FEWEST and _has_values(recorded, signed):
-        return between(recorded, signed=signed)[0]
-    return kinds**2 if isfinite(kinds) else 0.0
+        own, k = between(recorded, signed=signed)
+        return own, k - 1
+    return kinds**2 if isfinite(kinds) else 0.0, 0
 
 
 def t(freedom: float | Floats, confidence: float) -> Floats:

@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -168,8 +169,9 @@ def cut(reference: Path, into: Path, *names: str) -> Path:
 
 
 def recorded(folder: Path, study: str = "lemire", **more: object) -> Recording:
-    """A synthetic recording; see `record`."""
-    return Recording.load(STUDIES[study], record(folder, study, **more))  # type: ignore[arg-type]
+    """A synthetic recording, next to no recorded run; see `record`."""
+    run = record(folder, study, **more)  # type: ignore[arg-type]
+    return replace(Recording.load(STUDIES[study], run), instead=lambda: None)
 
 
 def benchmarks_of(recording: Recording) -> pd.Series:
@@ -182,7 +184,7 @@ def empty(folder: Path, study: str) -> Recording:
     run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
     jobs.write(run.jobs_csv, [])
     run.append([])
-    return Recording.load(STUDIES[study], run)
+    return replace(Recording.load(STUDIES[study], run), instead=lambda: None)
 
 
 def sample(case: Case, metrics: Metrics) -> benchfmt.Sample:

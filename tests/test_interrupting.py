@@ -225,18 +225,15 @@ def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine
     with pytest.raises(KeyboardInterrupt):
         repeated.measure(plan, after(2))
     run = campaign.measure(planned())
-    unfinished = [line for line in run.samples_txt.read_text().splitlines() if "/method=" in line][
-        :1
-    ]
-    run.append(unfinished)  # from a measurement that was killed
+    text = run.samples_txt.read_text()
+    unfinished = next(line for line in text.splitlines() if "/method=" in line)
+    run.append([unfinished])  # from a measurement that was killed
     before = run.samples_txt.read_bytes()
     with pytest.raises(KeyboardInterrupt):
         repeated.measure(plan, after(2))
     assert campaign.find(plan) == run
-    assert run.samples_txt.read_bytes().startswith(
-        before.removesuffix(unfinished[0].encode() + b"\n")
-    )
-    assert run.samples_txt.read_text().count(unfinished[0]) == 1
+    assert run.samples_txt.read_bytes().startswith(before.removesuffix(unfinished.encode() + b"\n"))
+    assert run.samples_txt.read_text().count(unfinished) == text.count(unfinished)
     assert campaign.finished(run, planned())
 
 

@@ -25,7 +25,6 @@ from gccost.judging.quantities import (
     Difference,
     ExclusiveEvents,
     Ratio,
-    RatioToEither,
     SavedShare,
     Worst,
 )
@@ -75,7 +74,6 @@ def recording(tmp_path_factory) -> Recording:
         (Amount(DUMMY, "c_unfreed_drained"), 1_600_000),
         (SavedShare(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
         (Difference(Ratio(AUTO, FREE, "gc_cycles")), 0),
-        (RatioToEither(Ratio(AUTO, FREE), Ratio(AUTO, HEAP_FREE)), 700 / math.sqrt(80 * 95)),
         (Worst((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE))), 700 / 80),
         (
             CurveDepth((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE), Ratio(DUMMY, FREE))),

@@ -170,6 +170,8 @@ def test_a_chapter_that_fails_costs_its_page_only(tmp_path, monkeypatch):
     monkeypatch.setattr(cli, "_measure", lambda *_: True)
     monkeypatch.setattr(cli, "_notebooks", lambda settings: [results, lemire, later])
     monkeypatch.setenv("GCCOST_REPORT", str(tmp_path / "report"))
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    recordings.record(tmp_path / "reference", rounds=1)
     done = CliRunner().invoke(cli.main, ["report"])
     assert done.exit_code == 1
     said, *whys = done.stderr.splitlines()[-3:]

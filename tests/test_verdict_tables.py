@@ -58,7 +58,6 @@ def test_another_bar_is_judged_and_not_kept(study: OpenedStudy):
         (rules.Effect(), 5.0, 6, (6, float("inf"))),
         (rules.Effect(), 0.5, 0.7, (-float("inf"), 0.7)),
         (rules.AtMost(), 100, 50, (-float("inf"), 50)),
-        (rules.AgainstBoth(), 10, 20, (20, float("inf"))),
         (rules.Same(), 1, (0.9, 1.1), (0.9, 1.1)),
         (rules.Effect(), 5.0, (2, 4), (2, 4)),
     ],

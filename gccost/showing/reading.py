@@ -22,7 +22,7 @@ _CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?([eE][+-]?\d+)?")
 _NAME_ONE = "name a file with the output of go test -bench"
 _OF_A_RUN = (
-    "these are the samples of a run, with those that do not count; they lack release and ns. "
+    "these are the samples of a run; their settings are keys, as programs print them. "
     'With the run\'s jobs.csv, gccost.open(study, run="{}") shows the run as it is judged'
 )
 _TOLD = 5  # lines that are left out, of a file
