@@ -283,7 +283,9 @@ class Results:
     def left_out(
         self, estimator: str = "lower quartile", rounds: int | None = None
     ) -> pd.DataFrame:
-        """Each sitting of the run by itself, next to the others, for claims on ratios.
+        """Each sitting of a run by itself, next to the others, for claims on ratios.
+
+        The run is the one shown, or the recorded one if that has more sittings.
 
         A row per claim, release and sitting: value, low and high (95 %) of the sitting, or of its
         first `rounds`; others (the other sittings' ratio); error and half_width (logs); covers and
@@ -297,12 +299,11 @@ class Results:
 
     @property
     def _longest(self) -> tuple[Run, list[Study]]:
-        """The run with the most sittings, and its studies."""
+        """The run shown, or recorded, with the most sittings; and the studies."""
         recordings = [study.recording for study in self.studies.values()]
-        most = max(
-            (each.run for each in recordings), key=lambda run: len(run.manifest()["sittings"])
-        )
-        return most, [each.study for each in recordings if each.run == most]
+        known = [*(each.run for each in recordings), *recorded()]
+        most = max(known, key=lambda run: len(run.manifest()["sittings"]))
+        return most, [each.study for each in recordings]
 
     def first_screen(self) -> Markup:
         """The verdicts counted, and each document's headline claim, then and today."""

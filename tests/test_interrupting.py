@@ -109,7 +109,7 @@ import sys
 from pathlib import Path
 from gccost import cli
 
-cli._measure = lambda settings: True
+cli._measure = lambda settings, pages: True
 cli._notebooks = lambda settings: [Path(sys.argv[1])]
 cli.main(["report"])
 """

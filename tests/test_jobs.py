@@ -121,10 +121,8 @@ def test_the_readme_s_lines_give_the_ledger_s_digits(claim, over, release):
     namespace: dict[str, Any] = {"run": opening.reference(STUDIES["lemire"]).folder}
     for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(code, namespace)  # noqa: S102
-    pair = over.on(release), FREE.on(release)
+    pair, on = (over.on(release), FREE.on(release)), title(release)
     theirs = [namespace["ratio"](*pair), *namespace["interval"](*pair)]
     printed = pd.read_csv(paths.ROOT / "tests/golden/ledger.csv", dtype=str)
-    [row] = printed[
-        (printed["id"] == claim) & (printed["toolchain"] == title(release))
-    ].itertuples()
+    [row] = printed[(printed["id"] == claim) & (printed["toolchain"] == on)].itertuples()
     assert [written(each) for each in theirs] == [row.estimate, row.low, row.high]
