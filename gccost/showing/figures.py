@@ -106,8 +106,8 @@ class Chart:
 
     def csv(self) -> str:
         """The data as CSV, with rounded numbers."""
-        objects = self.data.select_dtypes("object")
-        for_derive = [name for name in objects if objects[name].map(type).eq(Sides).any()]
+        first = self.data.head(1)  # of a column of costs, every value is for derive
+        for_derive = [name for name in first if isinstance(first[name].squeeze(), Sides)]
         written = self.data.drop(columns=for_derive)
         for column in written.select_dtypes("number"):
             known = written[column].astype(float)  # a key that a case lacks is NA
