@@ -117,7 +117,8 @@ def test_text_and_charts_say_what_is_recorded(run, monkeypatch):
     chart, note = shown
     assert note.markdown == f"*From the recorded run: {study.then}, {AUTO}.*"
     assert "recorded" in chart.csv()
-    assert "other" not in chart.csv().partition("\n")[0]
+    assert "figure" in costs
+    assert "figure" not in chart.csv().partition("\n")[0]
 
 
 def test_the_first_page_marks_studies_that_only_the_recorded_run_has(run):

@@ -197,8 +197,9 @@ def _sides(cost: Any) -> Sides:
 def sittings(cost: Any) -> pd.DataFrame:
     """The sittings that a cost or a ratio is the average of, with what its interval is made of.
 
-    A row per sitting: value; error (the standard deviation of its log within the sitting), rounds;
-    and spread, that of logs between sittings, as recorded: the prior of the interval.
+    A row per sitting: value; error (the standard deviation of its log within the sitting); rounds;
+    spread (that of logs between sittings before this run: the recorded one, or that of the kinds
+    of loop); freedom (the degrees of freedom of a recorded one, or else 0).
     """
     side = _sides(cost)
     figure, recorded = side.own, side.recorded()
@@ -207,10 +208,10 @@ def sittings(cost: Any) -> pd.DataFrame:
     counted = {k: each for k, each in figure.sittings.items() if each in figure.counted}
     made = pd.DataFrame(counted.values(), [*map(int, counted)], list(stats.Sitting._fields))
     made["error"] /= made["value"]
-    spread = math.nan
+    variance, freedom = math.nan, 0
     if counted:
-        spread = math.sqrt(stats.prior(recorded, stats.scaled(figure, False)[2], False)[0])
-    return made.assign(spread=spread).rename_axis("sitting")
+        variance, freedom = stats.prior(recorded, stats.scaled(figure, False)[2], False)
+    return made.assign(spread=math.sqrt(variance), freedom=freedom).rename_axis("sitting")
 
 
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from gccost.judging import rounding
+from gccost.judging.costs import Sides
 
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
 
@@ -105,8 +106,9 @@ class Chart:
 
     def csv(self) -> str:
         """The data as CSV, with rounded numbers."""
-        for_derive = ["error", "freedom", "slope_error", "kind"]
-        written = self.data.drop(columns=for_derive, errors="ignore")
+        first = self.data.head(1)  # of a column of costs, every value is for derive
+        for_derive = [name for name in first if isinstance(first[name].squeeze(), Sides)]
+        written = self.data.drop(columns=for_derive)
         for column in written.select_dtypes("number"):
             known = written[column].astype(float)  # a key that a case lacks is NA
             written[column] = known.map(rounding.written)
