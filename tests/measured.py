@@ -32,7 +32,7 @@ RECORDED = {"06-release-by-release", "09-how-sure", "11-machine-by-machine"}
 def kinds(case: Case) -> Iterator[Hashable]:
     """What a case shows that another may not: its program's benchmark, release and keys."""
     yield case.program, case.variant.benchmark
-    yield case.release
+    yield case.program, case.release
     yield from case.variant.keys()
     yield from ((case.program, key) for key, _ in case.variant.sub)
 
