@@ -51,6 +51,7 @@ TOGETHER = {
     "test_working_in_lab": "the report",
     "test_replay": "replay",
     "test_reference": "reference",
+    "test_one_figure": "figures",
     "test_report": "pages",
     "test_browser": "pages",
     "test_stopping_in_lab": "stopping",
@@ -140,8 +141,14 @@ def no_recorded_sittings(monkeypatch) -> None:
 
 
 @pytest.fixture
-def bare(monkeypatch, tmp_path) -> Path:
+def bare(monkeypatch, tmp_path) -> Iterator[Path]:
     """A machine without compilers, caches or network; returns its PATH folder."""
+
+    def forget() -> None:
+        for look in (*vars(toolchains).values(), ccompilers.find):
+            if hasattr(look, "cache_clear"):
+                look.cache_clear()
+
     path = tmp_path / "bin"
     path.mkdir()
     monkeypatch.setenv("PATH", str(path))
@@ -150,7 +157,9 @@ def bare(monkeypatch, tmp_path) -> Path:
     for name in ("PIP_FIND_LINKS", "CC", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(standins, "FOLDER", tmp_path / "standins")
-    return path
+    forget()
+    yield path
+    forget()
 
 
 @pytest.fixture

@@ -141,8 +141,10 @@ def test_an_interval_that_is_cut_ends_in_an_arrowhead():
     assert [tuple(map(float, head)) for head in heads] == [(0.8, 0), (3.0, 0)]
 
 
-def test_the_results_are_shown_for_a_study_without_claims(monkeypatch):
+def test_the_results_are_shown_for_a_study_without_claims(tmp_path, monkeypatch):
     monkeypatch.setenv("GCCOST_ONLY", "releases")
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
+    recordings.record(tmp_path, "releases", rounds=3)
     assert not STUDIES["releases"].claims
     displayed("00-results", monkeypatch)  # or raises
 

@@ -21,20 +21,6 @@ RIGHT_SUM = "h1:" + base64.b64encode(bytes(32)).decode()
 WRONG_SUM = "h1:" + base64.b64encode(bytes([1] * 32)).decode()
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    """Clear the cache of found toolchains around each test."""
-
-    def forget():
-        for look in (*vars(toolchains).values(), ccompilers.find):
-            if hasattr(look, "cache_clear"):
-                look.cache_clear()
-
-    forget()
-    yield
-    forget()
-
-
 def records() -> Path:
     return Path(os.environ["GOMODCACHE"], "cache/download/golang.org/toolchain/@v")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import FakeMachine
+from faketools import script
 
 import gccost
 from gccost import doctor, processes
@@ -19,17 +20,11 @@ from gccost.studies import wasm
 
 
 @pytest.fixture
-def node(monkeypatch, tmp_path):
+def node(bare):
     """A function that makes a shell script the only Node.js on PATH."""
     for command in ("sh", "env"):
-        (tmp_path / command).symlink_to(shutil.which(command, path=os.defpath))
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    def make(script: str) -> None:
-        (tmp_path / "node").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "node").chmod(0o755)
-
-    return make
+        (bare / command).symlink_to(shutil.which(command, path=os.defpath))
+    return lambda text: script(bare / "node", text)
 
 
 def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, machine: FakeMachine):
@@ -45,15 +40,15 @@ def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, mac
 
 
 @pytest.mark.parametrize(
-    ("script", "why"),
+    ("text", "why"),
     [
         ("echo v16.20.2", "is Node.js 16.20.2, which is too old"),
         ("echo nonsense", "does not tell its version"),
         ("exit 1", "does not tell its version"),
     ],
 )
-def test_a_node_that_is_too_old_or_broken_is_not_used(node, script, why):
-    node(script)
+def test_a_node_that_is_too_old_or_broken_is_not_used(node, text, why):
+    node(text)
     with pytest.raises(MissingTool, match=why):
         nodejs.check()
 
