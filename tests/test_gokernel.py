@@ -22,6 +22,9 @@ pytestmark = pytest.mark.slow
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
+# gosrc/cstr has lost the probe and the slices since it ran. `gccost kernel --live` mends it, with
+# the next recording, when nothing else runs; this set goes with it.
+STALE = {"go-pacer"}
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +78,8 @@ def test_every_notebook_runs_without_errors(kernel, made: Made, notebook):
     for cell in ran.cells:
         assert "error" not in [output.output_type for output in cell.get("outputs", [])]
     committed = read(notebook)
-    assert ran.metadata.gccost.sources == committed.metadata.gccost.sources
+    as_committed = ran.metadata.gccost.sources == committed.metadata.gccost.sources
+    assert as_committed is (notebook.stem not in STALE)
     assert [len(c.get("outputs", [])) for c in ran.cells] == [
         len(c.get("outputs", [])) for c in committed.cells
     ]
@@ -101,11 +105,6 @@ def test_without_the_kernel_a_report_shows_committed_notebooks(tmp_path, monkeyp
     assert reporting.execute(NOTEBOOKS, into, settings, print, unwatched) == {}
     for path in NOTEBOOKS:
         assert (tmp_path / "notebooks" / path.name).read_bytes() == path.read_bytes()
-
-
-# gosrc/cstr has lost the probe and the slices since it ran. `gccost kernel --live` mends it, with
-# the next recording, when nothing else runs; this set goes with it.
-STALE = {"go-pacer"}
 
 
 def page(notebook: Path, out: Path) -> str:

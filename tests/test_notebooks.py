@@ -68,7 +68,6 @@ THEN = {study.document for study in STUDIES.values()} - TODAY
 # What is recorded, and what is then cut out.
 RECORDINGS: dict[str, tuple[dict[str, int], list[str]]] = {
     "whole, 48 CPUs": ({"rounds": 3, "cpus": 48}, []),
-    "one round": ({"rounds": 1}, []),
     "two rounds, without today": ({"rounds": 2}, of(TODAY)),
     "without the documents' releases": ({"rounds": 3}, of(THEN)),
     "empty": ({"rounds": 0}, []),

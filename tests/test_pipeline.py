@@ -75,5 +75,4 @@ def test_the_report_renders_in_a_browser(browser: Browser, made: Made):
     seen = browser.open_report(made.report / "01-lemire.html", window=PHONE)
     assert seen.requests == seen.problems == seen.broken == seen.sticking_out == []
     assert seen.scroll_width <= seen.inner_width
-    assert seen.charts >= 5
-    assert seen.empty_charts == 0
+    assert seen.charts > seen.empty_charts == 0
