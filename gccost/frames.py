@@ -205,8 +205,8 @@ class Frames:
         first = [*_asked(keys, filters, frame), *counts, *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN, "source"], sort=False)
         others = others[~others.str.endswith("_records_ns")]
-        empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
         frame = frame.reindex(columns=[*first, *others])
+        empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
         frame = frame.drop(columns=empty if len(frame) else []).reset_index()
         frame = frame[[*frame.columns[1:], "name"]]
         frame.attrs |= {"study": _Context(self), "keys": keys}

@@ -104,9 +104,8 @@ def usable(processes: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The processes with a finite value of a metric: a positive one, unless it is a count."""
     if metric not in processes:
         return pd.DataFrame(columns=["name", "sitting", "round", metric])
-    is_usable = np.isfinite(processes[metric])
-    if metrics.kind(metric) != "count":
-        is_usable &= processes[metric] > 0
+    values = processes[metric].astype(float)
+    is_usable = np.isfinite(values) & ((values > 0) | (metrics.kind(metric) == "count"))
     known: pd.DataFrame = processes[is_usable]
     return known[["name", "sitting", "round", metric]]
 

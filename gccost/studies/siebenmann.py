@@ -32,7 +32,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _THOUSANDS = (800, 800, 600, 600, 400, 400, 300, 200, 100, 80)
 _CURVE = dict(zip(SIZES, _THOUSANDS, strict=True))
 # Sizes that the quick budget omits.
-_BETWEEN = (2, 8, 64, 256)
+_BETWEEN = (2, 64, 256)
 # Profiles a finalizer for about a second.
 _PROFILED_LONG = 1_600_000
 # Each operation collects the whole heap a few times.
