@@ -36,7 +36,7 @@ from gccost.showing import gokernel
 if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
-_PAGES = 75.0  # seconds for the pages of a report on two CPUs
+_PAGES = 95.0  # seconds for the pages of a report on two CPUs
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # as a shell has them
 
 
