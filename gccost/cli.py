@@ -12,12 +12,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import psutil
@@ -278,60 +278,48 @@ def pack_it(
     pack.make(chosen, limit, study_questions, asked(chosen), output, arch, old_libc, _say)
 
 
-def _tls(name: str, parameter: str, what: str) -> Callable[[Any], Any]:
-    there = click.Path(exists=True, dir_okay=False)
-    return click.option(f"--tls-{name}", parameter, type=there, help=f"{what} (PEM).")
-
-
 @main.command("fleet")
-@click.argument("archive", default="gccost-pack.tar.xz", metavar="[PACK]", type=click.File("rb"))
+@_budget
+@_only
 @click.option(
     "--scheduler",
     default="tcp://127.0.0.1:8786",
     show_default=True,
     help="The address of the Dask scheduler.",
 )
-@click.option("--machines", default=1, show_default=True, help="How many machines to wait for.")
-@click.option(
-    "--wait",
-    default=60.0,
-    show_default=True,
-    help="Seconds to wait for a worker when none is busy.",
-)
-@_tls("ca-file", "tls_ca_file", "The certificate authority, for tls:// addresses")
-@_tls("cert", "tls_client_cert", "The client's certificate")
-@_tls("key", "tls_client_key", "The client's key")
-def measure_fleet(
-    archive: IO[bytes], scheduler: str, machines: int, wait: float, **tls: str | None
-) -> None:
-    """Measure a pack on many machines, with Dask.
+@click.option("--machines", default=1, show_default=True, help="How many workers to wait for.")
+def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) -> None:
+    """Measure on many machines, with Dask.
 
-    The machines are the workers of a Dask scheduler. Start a worker on each machine with:
-    dask worker ADDRESS --nthreads 1 --resources bench=1. It needs Dask and no compiler; it
-    gets PACK (gccost-pack.tar.xz) from here, or uses the unpacked one that its variable
-    GCCOST_PACK names. Every machine gets a run of its own in data/runs/machines. The same
-    command resumes what was interrupted. A worker whose answers cannot be true is dropped.
+    Start one worker on each machine, in a clone (after make setup) or in the image:
+    dask worker ADDRESS --nthreads 1. Each one measures as gccost measure does. Its run is checked
+    as gccost add checks one, and stored in data/runs/machines.
 
     Whoever reaches the scheduler or a worker can run code there and here: listen on loopback
-    addresses, or encrypt and authenticate with TLS.
+    addresses, or encrypt and authenticate with TLS, by Dask's own settings.
 
     The exit code is 0 if all the machines were measured.
     """
-    from distributed import Security
-
+    from gccost.judging import reference
     from gccost.measuring import fleet
+    from gccost.studies import STUDIES
 
-    given = {name: path for name, path in tls.items() if path}
-    security = Security(require_encryption=True, **given) if given else None
-    done, unfinished = fleet.measure(scheduler, archive.read(), security, machines, wait, _say)
-    for name, run in sorted(done.items()):
-        folder = os.path.relpath(run.folder)
-        click.echo(f"{name} is measured. To add it: python -m gccost add {folder}")
-    for name in sorted(unfinished):
-        _say(f"{name} is unfinished, for the reason above; the same command resumes it")
-    if unfinished or len(done) < machines:
-        _say(f"{len(done)} of {max(machines, len(done) + len(unfinished))} machines are measured")
-        sys.exit(1)
+    lacking = []
+    limit = budget(budget_name).name
+    for host, archive in fleet.measure(scheduler, limit, only, machines, _say):
+        path = paths.runs() / "machines" / f"{host.replace(':', '-')}.tar.gz"
+        try:
+            if archive:
+                write_whole(path, archive)
+                with reference.checked(path, list(STUDIES.values())):
+                    how = f"python -m gccost add {os.path.relpath(path)}"
+                click.echo(f"{host} is measured. To add it: {how}")
+                continue
+        except GccostError as error:
+            _say(str(error))
+        lacking.append(host)
+    if lacking:
+        raise GccostError(f"not measured: {', '.join(lacking)}", scheduler)
 
 
 @main.command()

@@ -54,13 +54,7 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     """
     toolchains.check_releases()
     place = paths.reference()
-    with (
-        runs.exclusive(place, "adding a run"),
-        runs.scratch(place) as scratch,
-        _named_after(source, scratch),
-    ):
-        run = incoming.copied(source, scratch)
-        check(run, studies)
+    with checked(source, studies) as run:
         manifest = run.manifest()
         shown = main or main_machine() in ("", manifest["fingerprint"])
         costs, known = _costs(run, studies), _known()
@@ -80,6 +74,24 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         return run, [*caveats, "it was measured at the tiny budget, which is for tests"]
     _write(place / "costs.csv", pd.concat([known[known["run"] != run.name], costs]))
     return run, caveats
+
+
+@contextmanager
+def checked(source: Path, studies: Sequence[Study]) -> Iterator[Run]:
+    """A copy of a run (a folder or an archive) below data/reference, which the end removes.
+
+    Raises GccostError unless it is whole, consistent, and of today's programs.
+    """
+    place = paths.reference()
+    with (
+        runs.exclusive(place, "adding a run"),
+        runs.scratch(place) as scratch,
+        _named_after(source, scratch),
+    ):
+        run = incoming.copied(source, scratch)
+        for why, hint in _refusals(run, studies):
+            raise GccostError(why, run.name, hint)
+        yield run
 
 
 def _moved(run: Run, target: Path) -> Run:
@@ -120,12 +132,6 @@ def _named_after(source: Path, scratch: Path) -> Iterator[None]:
 def _contents(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
-def check(run: Run, studies: Sequence[Study]) -> None:
-    """Raise GccostError unless a run is whole, consistent, and of today's programs."""
-    for why, hint in _refusals(run, studies):
-        raise GccostError(why, run.name, hint)
 
 
 def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:

@@ -2,21 +2,17 @@
 
 It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Rounds,
 samples and the run folder are those of every campaign. Verdicts need libraries, so all claims
-whose cases are all measured share what is left of the budget after the first rounds. With
-`--for SECONDS` it measures a part for `gccost.measuring.fleet`.
+whose cases are all measured share what is left of the budget after the first rounds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import signal
 import sys
 import tarfile
-import threading
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,13 +27,12 @@ from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
 from gccost.measuring.machine import GOARCH
 from gccost.measuring.planning import OpenQuestion, Plan, Questions, Standing
-from gccost.measuring.progress import MEASURING, PrintedProgress
+from gccost.measuring.progress import PrintedProgress
 from gccost.measuring.runs import Run
 
 FORMAT = 4  # of pack.json and of the answers to a campaign
 Pack = Mapping[str, Any]  # the content of pack.json
 PROGRAMS = "programs"  # the folder of the binaries
-_BOOT = Path("/proc/sys/kernel/random/boot_id")  # one for all containers of a machine
 _MOST_ROUNDS = 320  # of a claim in one sitting
 _UNPACK = "unpack the archive again, or make the pack again"
 
@@ -266,65 +261,7 @@ def archived(run: Run) -> Path:
     return archive
 
 
-# --- A part of a campaign on many machines ---------------------------------------------------
-
-
-def serve(seconds: float) -> int:
-    """Measure for some seconds, and print as JSON what came of it; return the exit code.
-
-    The end of standard input ends the program being measured, so none goes on when the worker
-    that started this process has died.
-    """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    answer: dict[str, Any] = {"host": platform.node(), "boot": _BOOT.read_text().strip()}
-    try:
-        made = _plan_here()
-        answer["pack"] = digest(paths.ROOT / "pack.json")
-        if seconds > 0:
-            if run := campaign.find(made):  # of an earlier part
-                failed = run.manifest()["failed"]
-                made.failures.update({case: len(whys) for case, whys in failed.items()})
-            answer["finished"] = _measure_for(seconds, made)
-            if run := campaign.find(made):
-                answer["archive"] = str(archived(run))
-    except GccostError as error:
-        answer["refused"] = str(error)
-    except OSError as error:
-        answer["refused"] = str(refused(error))
-    print(json.dumps(answer))
-    return 0
-
-
-def _end_with_input() -> None:
-    while os.read(0, 1024):  # without a lock, which would hinder the end of this process
-        pass
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-
-def _measure_for(seconds: float, plan: PackedPlan) -> bool:
-    """Measure at least one sample, and more for some seconds; return whether all is measured."""
-    end = time.monotonic() + seconds
-    taken = -1
-
-    def progress(done: float, total: float, doing: str, unit: str = MEASURING) -> None:
-        nonlocal taken
-        taken += unit == MEASURING
-        if taken > 0 and time.monotonic() > end:
-            raise KeyboardInterrupt
-
-    try:
-        campaign.measure(plan, progress)
-    except KeyboardInterrupt:
-        return False
-    return True
-
-
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case []:
-            sys.exit(main())
-        case ["--for", seconds]:
-            sys.exit(serve(float(seconds)))
-        case _:
-            sys.exit("usage: ./run, without arguments; see the comments in it")
+    if sys.argv[1:]:
+        sys.exit("usage: ./run, without arguments; see the comments in it")
+    sys.exit(main())
