@@ -250,32 +250,28 @@ def explain(profile: str, as_json: bool) -> None:
 @main.command("pack")
 @click.argument("names", nargs=-1, metavar="[STUDY]...")
 @_budget
-@click.option("--arch", default="", help="The target's processor: amd64 or arm64.")
-@click.option("--old-libc", is_flag=True, help=f"Link for glibc {pack.OLD_LIBC}, with Zig.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     default="gccost-pack.tar.xz",
     show_default=True,
 )
-def pack_it(
-    names: tuple[str, ...], budget_name: str, arch: str, old_libc: bool, output: Path
-) -> None:
+def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
     """Pack the programs, to measure on a machine without tools.
 
-    On that machine: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux with
-    glibc, Python 3.11 or later, and a JDK for the Java programs. Copy the archive that it
-    writes back, and add it here with gccost add.
+    On that machine: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux on the same
+    processor, a glibc as new as this machine's, Python 3.11 or later, and a JDK for the Java
+    programs. Each call of run adds a sitting. Copy the archive that it writes back, and add it
+    here with gccost add.
     """
-    from gccost.judging.questions import asked, questions
+    from gccost.judging.questions import questions
     from gccost.studies import STUDIES, declared
 
     chosen = [declared(name) for name in names] or [
         study for study in STUDIES.values() if not study.on_request
     ]
     limit = budget(budget_name)
-    study_questions = questions(chosen, limit)
-    pack.make(chosen, limit, study_questions, asked(chosen), output, arch, old_libc, _say)
+    pack.make(chosen, limit, questions(chosen, limit), output, _say)
 
 
 @main.command("fleet")

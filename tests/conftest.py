@@ -124,7 +124,6 @@ class FakeMachine:
         into: Path,
         run: object = None,
         runtime: str = "",
-        target: str = "",
     ) -> Path:
         binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
         self.built.append(binary)

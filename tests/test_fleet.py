@@ -15,7 +15,7 @@ from faketools import FakeTools, wait_for
 
 from gccost import paths
 from gccost.judging import reference
-from gccost.measuring import fleet, packed
+from gccost.measuring import fleet
 from gccost.measuring.runs import Run
 from gccost.studies import STUDIES
 
@@ -25,7 +25,7 @@ def archive(tmp_path, monkeypatch) -> Path:
     """An archive of a run; the folders of this machine are empty."""
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "here"))
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
-    return packed.archived(recordings.record(tmp_path / "there", rounds=1))
+    return recordings.record(tmp_path / "there", rounds=1).archive()
 
 
 def test_runs_are_checked_and_a_refused_or_failed_one_costs_no_other(archive, monkeypatch):

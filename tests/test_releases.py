@@ -93,7 +93,7 @@ def test_each_release_is_built_with_supported_options(version, tmp_path):
     in_gopath = number(version) < (1, 18)
     assert (environment.get("GO111MODULE") == "off") == in_gopath
     assert ("-trimpath" in command) == (not in_gopath)
-    assert ("-ldflags=-randlayout=7" in command) == (number(version) >= (1, 23))
+    assert ("-ldflags=-s -w -randlayout=7" in command) == (number(version) >= (1, 23))
     assert (environment.get("GODEBUG") == "goindex=0") == (version == "1.19.13")
     if in_gopath:  # builds run concurrently, each in its own folder
         assert version in folder.parent.parent.name

@@ -105,16 +105,6 @@ class _OpenQuestions:
         return None
 
 
-def asked(studies: Sequence[Study]) -> list[list[str]]:
-    """The names of the cases that each claim needs on each of its releases."""
-    return [
-        [variant.on(go) for variant in dict.fromkeys(claim.quantity.variants)]
-        for study in studies
-        for claim in study.claims
-        for go in claim.releases
-    ]
-
-
 def _loaded(study: Study, run: Run) -> Iterator[Recording]:
     try:
         yield Recording.load(study, run)

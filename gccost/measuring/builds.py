@@ -220,12 +220,11 @@ def build(
     into: Path,
     run: Run = processes.run,
     runtime: str = "",
-    target: str = "",
 ) -> Path:
     """Build a program's test binary with the given layout, and return its path.
 
-    `runtime` is that of a `cases.Variant`; `run` runs the command. With a `target`, Go's name
-    of a processor, it is built for a pack: without symbols, which are two thirds of the size.
+    `runtime` is that of a `cases.Variant`; `run` runs the command. A binary has no symbols, which
+    would be two thirds of a pack; profiles name functions without them.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
     A program for Node.js becomes an executable script; see `gccost.measuring.nodejs`.
@@ -235,7 +234,7 @@ def build(
     """
     folder = module(program)
     package = (paths.GOSRC / program).relative_to(folder)
-    environment, arguments = _options(toolchain, compiler, layout, into, target)
+    environment, arguments = _options(toolchain, layout, into)
     if in_node(program):
         environment |= nodejs.ENVIRONMENT
     if number(toolchain.version) < OLDEST_DRIVER:
@@ -259,26 +258,18 @@ def build(
     return binary
 
 
-def _options(
-    toolchain: Toolchain, compiler: CCompiler, layout: int, into: Path, target: str
-) -> tuple[Environment, list[str]]:
-    """The environment and the arguments of Go that build with a layout, for a target."""
+def _options(toolchain: Toolchain, layout: int, into: Path) -> tuple[Environment, list[str]]:
+    """The environment and the arguments of Go that build with a layout."""
     # The compilers' temporary files are removed with `into`, even if they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
-    ldflags = []
+    ldflags = ["-s", "-w"]
     if shuffles_layout(toolchain):
         ldflags.append(f"-randlayout={layout}")
     else:
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
-    if target:
-        environment |= {"GOARCH": target, "GOOS": "linux", "CC": compiler.cc}
-        ldflags += ["-s", "-w"]
     if number(toolchain.version)[:2] == (1, 19):  # cannot index itself in the module cache
         environment["GODEBUG"] = "goindex=0"
-    arguments = ["test", "-c"]
-    if ldflags:
-        arguments.append(f"-ldflags={' '.join(ldflags)}")
-    return environment, arguments
+    return environment, ["test", "-c", f"-ldflags={' '.join(ldflags)}"]
 
 
 def _replaced(

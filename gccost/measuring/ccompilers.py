@@ -69,17 +69,7 @@ def fetch(say: Say) -> CCompiler:
     )
 
 
-def zig(target: str, say: Say) -> CCompiler:
-    """Zig's C compiler for a target, such as "aarch64-linux-gnu.2.17", fetched if missing."""
-    standins.install(_WHEEL, "a C compiler", _ZIG, say)
-    if compiler := _zig("-target", target):
-        return compiler
-    raise MissingTool(
-        f"the ziglang wheel does not compile for {target}", "C compiler", "name another target"
-    )
-
-
-def _zig(*target: str) -> CCompiler | None:
+def _zig() -> CCompiler | None:
     """The wheel's compiler; None if it is not installed, or does not compile."""
     folder = standins.FOLDER / _WHEEL
     program = folder / "ziglang" / "zig"
@@ -89,9 +79,8 @@ def _zig(*target: str) -> CCompiler | None:
     script = folder / "zig-cc"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(program))} cc "$@"\n')
     script.chmod(0o755)
-    command = (str(script), *target)
-    version = _compiles(*command)
-    return CCompiler(command, f"zig cc, {version}", "ziglang wheel") if version else None
+    version = _compiles(str(script))
+    return CCompiler((str(script),), f"zig cc, {version}", "ziglang wheel") if version else None
 
 
 def _compiles(*command: str) -> str | None:

@@ -17,7 +17,7 @@ from distributed.comm.addressing import get_address_host
 
 from gccost import paths, processes
 from gccost.errors import GccostError
-from gccost.measuring import packed, runs
+from gccost.measuring import runs
 from gccost.measuring.progress import Say
 
 CONNECT_SECONDS = 10
@@ -36,7 +36,7 @@ def measured(budget: str, only: str) -> bytes:
     last = max(known, default=0.0)
     if last < began:
         raise GccostError(done.stderr.strip().rpartition("\n")[2].removeprefix("gccost: "))
-    return packed.archived(known[last]).read_bytes()
+    return known[last].archive().read_bytes()
 
 
 def measure(

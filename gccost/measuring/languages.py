@@ -64,17 +64,14 @@ class Language:
         layout: int,
         into: Path,
         run: Run,
-        target: str = "",
     ) -> Path:
         """Build a program with a numbered layout, and return the program of `sampler.sample`.
 
-        `run` runs the command; `target` is another processor's name, as Go has it.
+        `run` runs the command.
         """
-        if self.programs is java:  # classes have no layout, and run on every processor
+        if self.programs is java:  # classes have no layout
             return java.build(what.program, compiler, run)
-        return builds.build(
-            what.program, toolchain, compiler, layout, into, run, what.runtime, target
-        )
+        return builds.build(what.program, toolchain, compiler, layout, into, run, what.runtime)
 
 
 def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:

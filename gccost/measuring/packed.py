@@ -1,39 +1,33 @@
-"""The runner of a pack: measures on a machine that has only Python's standard library.
+"""The runner of a pack: measures its jobs on a machine that has only Python's standard library.
 
-It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Rounds,
-samples and the run folder are those of every campaign. Verdicts need libraries, so all claims
-whose cases are all measured share what is left of the budget after the first rounds.
+It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Each call adds a
+sitting of the budget's first rounds to the run of this machine, as any campaign does, and an
+interrupted sitting resumes. Verdicts need libraries, so none decides what is measured further.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
+import re
 import signal
 import sys
-import tarfile
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, refused
-from gccost.files import writing
-from gccost.measuring import campaign, jdks, jobs, machine, planning, sampler, toolchains
+from gccost.measuring import campaign, jdks, jobs, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
-from gccost.measuring.machine import GOARCH
-from gccost.measuring.planning import OpenQuestion, Plan, Questions, Standing
+from gccost.measuring.cases import BUDGETS, Build, Case, Variant
+from gccost.measuring.jobs import Job
+from gccost.measuring.planning import Plan, Questions
 from gccost.measuring.progress import PrintedProgress
-from gccost.measuring.runs import Run
 
-FORMAT = 4  # of pack.json and of the answers to a campaign
+FORMAT = 5  # of pack.json and its jobs.csv
 Pack = Mapping[str, Any]  # the content of pack.json
 PROGRAMS = "programs"  # the folder of the binaries
-_MOST_ROUNDS = 320  # of a claim in one sitting
 _UNPACK = "unpack the archive again, or make the pack again"
 
 
@@ -45,24 +39,25 @@ def build_name(build: Build) -> str:
     return "-".join(filter(None, parts))
 
 
-def study_json(study: Study, cases: tuple[Case, ...]) -> dict[str, Any]:
-    """A study with some of its cases, as plain JSON; `read_study` reads it."""
-    return {
-        "name": study.name,
-        "document": study.document,
-        "cases": [vars(case) | {"variant": vars(case.variant)} for case in cases],
-    }
-
-
-def read_study(entry: Mapping[str, Any]) -> Study:
-    """The study that `study_json` wrote."""
-
-    def variant(fields: Mapping[str, Any]) -> Variant:
-        pairs = {name: tuple(map(tuple, fields[name])) for name in ("sub", "more")}
-        return Variant(**{**fields, **pairs})
-
-    cases = tuple(Case(**{**case, "variant": variant(case["variant"])}) for case in entry["cases"])
-    return Study(entry["name"], "", "", cases, entry["document"])
+def load(folder: Path) -> Pack:
+    """Read pack.json. Raises GccostError if it is damaged, or if no program starts here."""
+    path = folder / "pack.json"
+    try:
+        pack: Pack = json.loads(path.read_bytes())
+        if pack["format"] != FORMAT:
+            raise ValueError(f"it has format {pack['format']}, not {FORMAT}")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise GccostError(f"the pack is damaged: {error}", str(path), _UNPACK) from None
+    for binary in list((folder / PROGRAMS).glob("*.test"))[:1]:  # there is none of Java
+        try:
+            done = processes.run([str(binary), "-test.list=^$"], limit=60)
+            why = done.stderr.strip() if done.returncode else ""
+        except OSError as error:
+            why = error.strerror or str(error)
+        if why:
+            hint = f"use {pack['needs']}, and a disk that is not mounted noexec"
+            raise GccostError(f"no program can be started here: {why}", str(binary), hint)
+    return pack
 
 
 @dataclass(frozen=True)
@@ -71,15 +66,18 @@ class PackedPlan(Plan):
 
     pack: Pack = field(default_factory=dict)
 
-    def build(self, what: Build, layout: int, into: Path, run: Any, target: str = "") -> Path:
+    @property
+    def measured(self) -> list[str]:
+        return list(self.pack["studies"])
+
+    def build(self, what: Build, layout: int, into: Path, run: Any) -> Path:
         """A program's folder, or one of its binaries, which differ by their layouts."""
-        files = list(self.pack["binaries"][build_name(what)])
-        name: str = files[layout % len(files)]
-        return paths.ROOT / PROGRAMS / Path(name).parts[0]
+        files: list[str] = self.pack["builds"][build_name(what)]
+        return paths.ROOT / PROGRAMS / files[layout % len(files)]
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         java = _jvm(case.release)
-        return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
+        return sampler.sample(self.jobs[case.name], binary, scratch, java=java, profile=profile)
 
 
 def _jvm(release: str) -> Path | None:
@@ -87,150 +85,57 @@ def _jvm(release: str) -> Path | None:
     return jdks.system(release).java if toolchains.key(release) == "jdk" else None
 
 
-def plan(pack: Pack, described: machine.Description, lacking: Mapping[str, str]) -> PackedPlan:
-    """The plan of a pack on the machine described.
+_FIELDS = {"gomemlimit": "limit", "gomaxprocs": "procs"}
+_FIELDS |= {k: k for k in ("gogc", "setting", "control", "profile", "runtime", "arenas")}
 
-    `lacking` has what the machine `lacks`, as reasons by release.
-    """
-    budget = BUDGETS[pack["budget"]]
-    studies = tuple(map(read_study, pack["studies"]))
-    cases = {case.name: case for study in studies for case in study.cases}
-    claimed = {name for claim in pack["claims"] for name in claim}
-    needed = frozenset(
-        (case.variant, case.release) for name, case in cases.items() if name in claimed
-    )
-    layouts = pack["random_layout"].items()
+
+def _case(job: Job) -> Case:
+    """The case of a job, by its name."""
+    printed, _, rest = re.split("/((?:go|jdk)=[^/]*)", job["name"])
+    benchmark, *sub = printed.split("/")
+    settings = dict(word.split("=", 1) for word in rest.split("/")[1:])
+    known = {field: settings.pop(key, "") for key, field in _FIELDS.items()}
+    pairs = tuple((key, value) for key, _, value in (word.partition("=") for word in sub))
+    variant = Variant(benchmark, **known, sub=pairs, more=tuple(settings.items()))
+    rounds, retained, traced = int(job["rounds"]), job["retained_bytes"], "gctrace=1" in job["env"]
+    case = Case(job["program"], variant, job["release"], job["n"], "tiny", int(job["cpus"]))
+    return replace(case, retained_bytes=retained, traced=traced, once=rounds == 1, rounds=rounds)
+
+
+def plan(pack: Pack, table: Mapping[str, Job]) -> PackedPlan:
+    """The plan of a pack on this machine: the jobs for which it has the JDK and the CPUs."""
+    described = {**machine.describe(), **pack["made"]}
     made = PackedPlan(
-        studies,
-        budget,
-        Questions(needed, lambda run: standing(run, pack)),
-        {**described, **pack["made"]},
-        missing={**pack["missing"], **lacking},
+        (),
+        BUDGETS[pack["budget"]],
+        Questions(),
+        described,
+        missing=dict(pack["missing"]),
         programs=pack["programs"],
         compilers=pack["compilers"],
-        random_layouts={release: new for release, new in layouts if release not in lacking},
+        random_layouts=dict(pack["random_layout"]),
         pack=pack,
     )
-    for study in studies:
-        for case in planning.fitting(study, budget, made.questions, made.description):
-            if case.release not in lacking:
-                made.pool.setdefault(case.name, case)
-    return made
-
-
-def lacks(pack: Pack) -> dict[str, str]:
-    """Why this machine cannot run the pack's programs of some releases, by release."""
-    lacking = {}
-    for release in {case["release"] for study in pack["studies"] for case in study["cases"]}:
+    for case in map(_case, table.values()):
         try:
-            _jvm(release)
+            _jvm(case.release)
         except MissingTool as error:
-            lacking[release] = str(error)
-    return lacking
-
-
-def standing(run: Run, pack: Pack) -> Standing:
-    """Another round for each claim, up to a number that narrows nothing any more."""
-    taken = run.reading().samples.values()
-    seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
-    rounds = Counter(name for name, _ in seen)
-    open_questions = []
-    for claim in pack["claims"]:
-        if min(rounds[case] for case in claim) < _MOST_ROUNDS:
-            open_questions.append(OpenQuestion(tuple(claim), 1))
-    return Standing(tuple(open_questions))
-
-
-# --- Checks ---------------------------------------------------------------------------
-
-
-def load(folder: Path) -> Pack:
-    """Read pack.json and check that the pack is whole and fits this machine.
-
-    Raises GccostError if it is damaged, or made for another processor or a newer C library,
-    or lies where no program may be started.
-    """
-    path = folder / "pack.json"
-    try:
-        pack: Pack = json.loads(path.read_bytes())
-        check_format(pack, str(path))
-    except (OSError, ValueError, AttributeError) as error:
-        raise GccostError(f"the pack cannot be read: {error}", str(path), _UNPACK) from None
-    here = platform.machine()
-    if platform.system() != "Linux" or GOARCH.get(here) != pack["goarch"]:
-        raise GccostError(
-            f"the pack is for Linux on {pack['goarch']}, this is {platform.system()} on {here}",
-            str(folder),
-            f"make one for this machine: python -m gccost pack --arch {GOARCH.get(here, 'amd64')}",
-        )
-    files = {name: mark for built in pack["binaries"].values() for name, mark in built.items()}
-    _check_files(files, folder)
-    if name := next((name for name in files if "/" not in name), None):  # not of Java
-        _check_libc(pack["glibc"], folder)
-        _check_start(folder / PROGRAMS / name)
-    return pack
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file, in hex."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _check_files(files: Mapping[str, str], folder: Path) -> None:
-    for name, known in files.items():
-        path = folder / PROGRAMS / name
-        try:
-            actual = digest(path)
-        except OSError as error:
-            why = f"cannot be read: {error.strerror or error}"
-            raise GccostError(why, str(path), _UNPACK) from None
-        if actual != known:
-            raise GccostError("the program is damaged: its hash differs", str(path), _UNPACK)
-
-
-def check_format(pack: Pack, where: str) -> None:
-    if pack.get("format") != FORMAT:
-        raise GccostError(f"the pack has format {pack.get('format')}", where, "make the pack again")
-
-
-def _check_libc(needed: str, folder: Path) -> None:
-    name, version = platform.libc_ver()
-    if name != "glibc" or _numbers(version) < _numbers(needed):
-        raise GccostError(
-            f"the programs need glibc {needed} or newer, this machine has "
-            f"{name or 'another C library'} {version}".strip(),
-            str(folder),
-            "make a pack for an older glibc: python -m gccost pack --old-libc",
-        )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
-
-
-def _check_start(binary: Path) -> None:
-    try:
-        done = processes.run([str(binary), "-test.list=^$"], limit=60)
-    except OSError as error:
-        raise GccostError(
-            f"no program can be started here: {error.strerror or error}",
-            str(binary.parent),
-            "unpack the pack on a disk that is not mounted noexec",
-        ) from None
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[0]
-        raise GccostError(f"the program does not run: {said}", str(binary), _UNPACK)
-
-
-# --- The command ------------------------------------------------------------------------
+            made.missing[case.release] = str(error)
+            made.random_layouts.pop(case.release, None)
+        else:
+            if case.cpus <= described["allowed_cpus"]:
+                made.pool[case.name] = case.capped(machine.memory_for_a_sample(described))
+    return made
 
 
 def main() -> int:
     """Measure, and write the run as an archive; return the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        run = campaign.measure(_plan_here(), PrintedProgress())
-        archive = archived(run)
+        made = plan(load(paths.ROOT), jobs.read(paths.ROOT / "jobs.csv"))
+        for why in made.missing.values():
+            print(f"not measured: {why}", file=sys.stderr)
+        archive = campaign.measure(made, PrintedProgress(), again=True).archive()
     except GccostError as error:
         said, code = str(error), error.exit_code
     except OSError as error:
@@ -243,22 +148,6 @@ def main() -> int:
         return 0
     print(f"gccost: {said}", file=sys.stderr)
     return code
-
-
-def _plan_here() -> PackedPlan:
-    pack = load(paths.ROOT)
-    lacking = lacks(pack)
-    for why in lacking.values():
-        print(f"not measured: {why}", file=sys.stderr)
-    return plan(pack, machine.describe(), lacking)
-
-
-def archived(run: Run) -> Path:
-    """Write a run as an archive next to it, and return the archive."""
-    archive = run.folder.with_name(f"{run.name}.tar.gz")
-    with writing(archive), tarfile.open(archive, "w:gz") as tar:
-        tar.add(run.folder, run.name)
-    return archive
 
 
 if __name__ == "__main__":

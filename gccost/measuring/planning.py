@@ -114,14 +114,12 @@ class Plan:
             if any(case.name in self.pool for case in study.cases)
         ]
 
-    def build(
-        self, what: Build, layout: int, into: Path, run: languages.Run, target: str = ""
-    ) -> Path:
-        """Build a binary, for another processor if a `target` is named; see `Language.build`."""
+    def build(self, what: Build, layout: int, into: Path, run: languages.Run) -> Path:
+        """Build a binary; see `Language.build`."""
         language = languages.of_release(what.release)
         compiler = self.compiler[language.compiles_with]
         toolchain = self.toolchains[what.release]
-        return language.build(what, toolchain, compiler, layout, into, run, target)
+        return language.build(what, toolchain, compiler, layout, into, run)
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         """Run a case in a fresh process."""

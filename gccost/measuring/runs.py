@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -203,6 +204,13 @@ class Run:
                     raise
             finally:
                 os.close(handle)
+
+    def archive(self) -> Path:
+        """Write the run as an archive next to its folder, and return the archive."""
+        archive = self.folder.with_name(f"{self.name}.tar.gz")
+        with writing(archive), tarfile.open(archive, "w:gz") as tar:
+            tar.add(self.folder, self.name)
+        return archive
 
     def drop_after(self, size: int, cases: Iterable[str]) -> None:
         """Drop the cases' samples after the first `size` bytes, and no others."""
