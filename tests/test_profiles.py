@@ -49,3 +49,8 @@ def test_inlined_calls_are_part_of_the_stack(tmp_path):
     message.sample.add(location_id=[7], value=[10])
     (tmp_path / "p").write_bytes(gzip.compress(message.SerializeToString()))
     assert profiles.read(tmp_path / "p").stacks == ((("caller", "inlined"), 10),)
+
+
+def test_control_characters_in_names_are_replaced(tmp_path):
+    read = profiles.read(write(tmp_path / "p", [(["\x1b[2Jloop", "a\u202eb"], 1)]))
+    assert read.names == {"\ufffd[2Jloop", "a\ufffdb"}

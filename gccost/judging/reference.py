@@ -29,7 +29,7 @@ from gccost.judging.claims import Study
 from gccost.judging.costs import METRIC
 from gccost.judging.recorded import main_machine
 from gccost.judging.recording import Recording
-from gccost.measuring import benchmarks, incoming, languages, machine, runs, toolchains
+from gccost.measuring import benchmarks, incoming, languages, runs, toolchains
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import CLEANUP, FREE
 from gccost.measuring.incoming import AGAIN
@@ -153,11 +153,6 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
         yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
     for why in incoming.faults(run):
         yield why, AGAIN
-    memory = machine.memory_for_a_sample(manifest["machine"])
-    cases = (case for study in studies if study.name in held for case in study.cases)
-    counts = {c.name: c.scaled(manifest["scale"]).capped(memory).n for c in cases}
-    if not any(counts.get(s.full_name) in (0, s.n) for s in run.reading().samples.values()):
-        yield "it holds no usable sample of its studies", AGAIN
 
 
 # --- What recorded runs say of similar machines -------------------------------------------

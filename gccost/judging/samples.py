@@ -14,7 +14,6 @@ from gccost.measuring.benchfmt import Sample
 from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run, cached
 
-MOST_ROUNDS = 1_000_000  # the largest valid round number
 _HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind")
 _OWN = ("name", "procs", "operations", "line", "kind")  # columns
 
@@ -33,16 +32,11 @@ class Samples(NamedTuple):
 @cached
 def of_run(run: Run) -> Samples:
     """The samples of a run."""
-    table, reading = run.table(), run.reading()
+    reading, unusable = run.reading(), run.unusable()
     problems = [str(problem) for problem in reading.errors]
-    by_line = {}
-    for line, sample in reading.samples.items():
-        if sample.full_name not in table:
-            why = f"no job of jobs.csv is named {sample.full_name}"
-            problems.append(f"{run.samples_txt}:{line}: {why}")
-        elif 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS:
-            by_line[line] = sample
-    return Samples(_frame(by_line, table), tuple(problems))
+    problems += [f"{run.samples_txt}:{line}: {why}" for line, why in unusable.items()]
+    usable = {line: each for line, each in reading.samples.items() if line not in unusable}
+    return Samples(_frame(usable, run.table()), tuple(problems))
 
 
 def _frame(by_line: Mapping[int, Sample], table: Mapping[str, Job]) -> pd.DataFrame:

@@ -100,7 +100,7 @@ def results(output: str) -> list[Sample | SyntaxProblem]:
 def implausible(sample: Sample) -> str:
     """What a measured sample cannot be; empty if it is plausible."""
     metrics = sample.metrics
-    time, number = metrics.get("ns/op", LEAST), metrics.get("round", 1.0)
+    time, number = metrics.get("ns/op", LEAST), metrics.get("round", 0.0)
     seconds = max(time * sample.n / 1e9, metrics.get("elapsed-s", 0.0))
     counts = {name: metrics.get(name, 0.0) for name in _BLOCKS}
     allocated, freed, loop, drained, misfreed = counts.values()

@@ -1,105 +1,127 @@
-"""Runs that came from elsewhere: copied with limits, and checked before anything uses them."""
+"""Runs that came from elsewhere: copied, and checked before anything uses them.
+
+Only files that a run has are copied, by their names, and no more bytes than a limit. tarfile's
+filter for strangers' archives, which Python 3.11.2 lacks, is not needed: tarfile extracts nothing.
+"""
 
 from __future__ import annotations
 
 import gzip
-import os
+import io
 import re
-import shutil
-import stat
-import subprocess
-import sys
-import zlib
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from gccost import processes
 from gccost.errors import GccostError
-from gccost.files import temporary, writing
-from gccost.measuring import benchfmt, machine, unpack
+from gccost.files import writing
+from gccost.measuring import machine
 from gccost.measuring.runs import Run
-from gccost.measuring.unpack import MOST_SECONDS, Refused
 
 AGAIN = "copy it again from the machine that measured it"
+MOST_BYTES = 128 << 20  # of a run, unpacked; one of all studies has 20 MiB
 MOST_UNITS = 600  # of a run's samples; those of all studies have 300
-MOST_BYTES = 16 << 20  # of a file, unpacked; a run of all studies has 6 MiB
-FOLDERS = ("profiles", "gctraces")
+_RUN = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}(-\d+)?", re.ASCII)
 _FILE = re.compile(
     r"run\.json|jobs\.csv|samples\.txt|"
     r"profiles/[\w.,=+-]+\.pb\.gz|gctraces/[\w.,=+-]+\.txt\.gz",
     re.ASCII,
 )
-_NAME = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}(-\d+)?", re.ASCII)
+_FOLDERS = ("", "profiles", "gctraces")
+
+
+class Refused(Exception):
+    """Why an archive or a folder is refused."""
 
 
 def copied(source: Path, into: Path) -> Run:
-    """A copy of a run's folder, or of the run in an archive, below the folder `into`.
+    """A copy of a run's folder, or of the run in a `.tar.gz`, below the folder `into`.
 
-    Only the files of a run are copied. Raises GccostError if there is anything else, or too much.
+    Raises GccostError if there is anything else than a run's files, or too much.
     """
     try:
-        with temporary(into / "extracted") as extracted:
-            folder = source.resolve() if source.is_dir() else _extracted(source, extracted)
-            for path in _files(folder):
-                target = into / folder.name / path.relative_to(folder)
-                with writing(target):
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(path, target)
+        name, files = _files(source)
     except Refused as why:
-        run = "name a run, such as data/runs/20261122T175855-4b5c7f, or its archive"
-        raise GccostError(str(why), str(source), f"{run}; if it is damaged, {AGAIN}") from None
-    return Run(into / folder.name)
+        hint = "name a run, such as data/runs/20261122T175855-4b5c7f, or its archive"
+        raise GccostError(str(why), str(source), f"{hint}; if it is damaged, {AGAIN}") from None
+    run = Run(into / name)
+    for inner, data in files.items():
+        path = run.folder / inner
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    return run
 
 
-def _extracted(archive: Path, into: Path) -> Path:
-    """The folder in an archive, which is extracted by a process with limits."""
-    if not archive.is_file():
+def _files(source: Path) -> tuple[str, dict[str, bytes]]:
+    """A run's name, and its files by name. Raises Refused."""
+    files: dict[str, bytes] = {}
+    run, left, seen = "", MOST_BYTES, set[str]()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(_tar(source)), mode="r:") as tar:
+            for member in tar:
+                folder, _, inner = member.name.partition("/")
+                run = run or folder
+                is_file = member.isreg() and not member.issparse() and _FILE.fullmatch(inner)
+                if not (is_file or (member.isdir() and inner in _FOLDERS)) or member.size < 0:
+                    what = inner or member.name
+                    raise Refused(f"it holds {what!a}, which is not part of a run")
+                if folder != run or not _RUN.fullmatch(run) or member.name in seen:
+                    raise Refused(f"it holds {member.name!a} twice, or is no single run")
+                seen.add(member.name)
+                if content := is_file and tar.extractfile(member):
+                    files[inner] = content.read()
+                    left -= _unpacked(inner, files[inner], left)
+    except Refused:
+        raise
+    except Exception as error:  # an archive can make tarfile raise anything
+        why = ascii(str(error))[1:-1][:200]
+        raise Refused(f"it is not an archive of a run: {why}") from None
+    if not run:
+        raise Refused("it holds nothing")
+    return run, files
+
+
+def _tar(source: Path) -> bytes:
+    """A run's folder, or the run in a compressed archive, as an archive. Raises Refused."""
+    if source.is_dir():
+        folder, stream = source.resolve(), io.BytesIO()
+        if sum(path.lstat().st_size for path in folder.rglob("*")) > MOST_BYTES:
+            raise _too_much()
+        with tarfile.open(fileobj=stream, mode="w") as tar:
+            tar.add(folder, folder.name)
+        return stream.getvalue()
+    if not source.is_file():
         raise Refused("it is neither a folder nor a file")
-    command = [sys.executable, "-IS", unpack.__file__, str(archive.resolve()), str(into)]
+    with gzip.open(source) as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise _too_much()
+    return data
+
+
+def _unpacked(name: str, data: bytes, limit: int) -> int:
+    """The bytes in a compressed file; 0 for another one. Raises Refused if there are too many."""
+    if not name.endswith(".gz"):
+        return 0
     try:
-        done = processes.run(command, limit=2 * MOST_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise Refused(f"reading it takes more than {2 * MOST_SECONDS} s") from None
-    if done.returncode > 1:
-        with writing(into):
-            raise OSError(done.returncode, os.strerror(done.returncode))
-    if done.returncode:
-        raise Refused(done.stdout.strip() or f"reading it takes over {MOST_SECONDS} s of CPU")
-    folders = sorted(into.iterdir())
-    if len(folders) != 1:
-        raise Refused(f"it holds {len(folders)} folders, not a run's")
-    return folders[0]
+        size = len(gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1))
+    except Exception as error:  # of the file's format
+        raise Refused(f"{Path(name).name} is damaged: {error}") from None
+    if size > limit:
+        raise _too_much()
+    return size
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files of a run's folder. Raises Refused if anything else is in it."""
-    if not _NAME.fullmatch(folder.name):
-        raise Refused(f"{folder.name!a} is not the name of a run")
-    files = []
-    for path in folder.rglob("*"):
-        name, mode = path.relative_to(folder).as_posix(), path.lstat().st_mode
-        if stat.S_ISREG(mode) and _FILE.fullmatch(name):
-            _check_size(path)
-            files.append(path)
-        elif not (stat.S_ISDIR(mode) and name in FOLDERS):
-            raise Refused(f"it holds {name!a}, which is not part of a run")
-    return files
-
-
-def _check_size(path: Path) -> None:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            size = len(file.read(MOST_BYTES + 1))
-    except (OSError, EOFError, zlib.error) as error:
-        raise Refused(f"{path.name} is damaged: {error}") from None
-    if size > MOST_BYTES:
-        raise Refused(f"{path.name} unpacks to more than {MOST_BYTES >> 20} MiB")
+def _too_much() -> Refused:
+    return Refused(f"it unpacks to more than {MOST_BYTES >> 20} MiB")
 
 
 def faults(run: Run) -> Iterator[str]:
     """What is wrong with a run, whatever it measured; a sentence each.
 
-    Raises GccostError if its manifest is unusable.
+    Raises GccostError if its manifest or its table of jobs is unusable.
     """
     manifest = run.manifest()
     stem = f"{re.sub('[-:Z]', '', manifest['created'])}-{manifest['fingerprint'][:6]}"
@@ -110,19 +132,19 @@ def faults(run: Run) -> Iterator[str]:
         return
     if manifest["finished"] and (changed := run.altered()):
         yield f"{', '.join(changed)} was changed after measuring ended"
-    if (
-        len({unit for sample in run.reading().samples.values() for unit in sample.metrics})
-        > MOST_UNITS
-    ):
-        yield f"its samples have more than {MOST_UNITS} units"
-    yield from unusable(run)
-
-
-def unusable(run: Run) -> Iterator[str]:
-    """What is wrong with a run's samples, whatever they measured; a sentence for each."""
     reading = run.reading()
+    samples = reading.samples.values()
+    if len({unit for sample in samples for unit in sample.metrics}) > MOST_UNITS:
+        yield f"its samples have more than {MOST_UNITS} units"
     for problem in reading.errors:
         yield f"a line of its samples is damaged: samples.txt:{problem.line}: {problem.why}"
+    unusable = run.unusable()
+    for line, why in unusable.items():
+        yield f"samples.txt:{line}: {why}"
+    lines: dict[tuple[Any, ...], int] = {}
     for line, sample in reading.samples.items():
-        if why := benchfmt.implausible(sample):
-            yield f"samples.txt:{line}: {why}"
+        first = lines.setdefault((sample.full_name, *sample.metrics.values()), line)
+        if first != line:  # it would narrow an interval
+            yield f"samples.txt:{line}: this is the sample of line {first} again"
+    if len(unusable) == len(samples):
+        yield "it holds no usable sample"

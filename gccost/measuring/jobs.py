@@ -19,7 +19,7 @@ from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
 from gccost.measuring.cases import EXPERIMENTS, Case
-from gccost.measuring.schema import COUNT, TEXT, Field, columns, rows
+from gccost.measuring.schema import COUNT, LINE, TEXT, columns, rows
 from gccost.processes import Environment
 
 NUMBERS = (
@@ -42,7 +42,7 @@ _FIRST = (
 _DROPPED = ("sliced", "gated")  # columns of older tables
 _RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
 RESTORE = "restore the file, or move the run folder away and measure again"
-_NAME = Field("a name", (str,), 1, 1000)
+_NAME = LINE._replace(least=1)
 _COLUMNS = columns(
     "program release experiment variant kind n:count retained_bytes:count argv env"
 ) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}

@@ -20,6 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.message import DecodeError
 
 from gccost.errors import GccostError
+from gccost.measuring.schema import UNSEEN
 
 # The errors of an unreadable, truncated or damaged gzipped file, and of one that is none.
 _UNREADABLE = (OSError, EOFError, zlib.error, KeyError, IndexError, ValueError)
@@ -144,7 +145,7 @@ def decode(data: bytes) -> Profile:
 
 
 def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
-    text = list(message.string_table)
+    text = [UNSEEN.sub("\N{REPLACEMENT CHARACTER}", each) for each in message.string_table]
     functions = {f.id: text[f.name] for f in message.function}
     # A location's lines start at the innermost inlined call, a sample's locations at the leaf.
     locations = {

@@ -172,6 +172,20 @@ class Run:
         """Read the samples."""
         return benchfmt.read(self.samples_txt)
 
+    @cached
+    def unusable(self) -> dict[int, str]:
+        """Why samples cannot be used, by line: they contradict their job, or are implausible."""
+        table, whys = self.table(), dict[int, str]()
+        for line, sample in self.reading().samples.items():
+            job = table.get(sample.full_name)
+            if job is None:
+                whys[line] = f"no job of jobs.csv is named {sample.full_name}"
+            elif job["n"] not in (0, sample.n):
+                whys[line] = f"the sample has {sample.n} operations, and its job has {job['n']}"
+            elif why := benchfmt.implausible(sample):
+                whys[line] = why
+        return whys
+
     def profile(self, case: str, round_: int) -> Path:
         """The file for the CPU profile of one sample (pprof's own format)."""
         return self.folder / "profiles" / f"{_in_a_file(case)}-{round_:03d}.pb.gz"
