@@ -18,8 +18,7 @@ What a notebook calls:
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
-| `results(sittings)` | every study, the ledger of all claims, each sitting left out |
-| `machines()`, `computers()` | the ledgers of all recorded machines, and their facts |
+| `results(sittings)` | every study, the ledger of all claims, each machine, each sitting left out |
 | `simulate(truth, bound, within, spread)` | verdicts on a ratio whose truth is known |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is left out |
@@ -61,8 +60,8 @@ if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive, sittings
     from gccost.judging.published import published
     from gccost.judging.simulation import simulate
-    from gccost.notebook import computers, machines, measure, results
     from gccost.notebook import listed_runs as runs
+    from gccost.notebook import measure, results
     from gccost.notebook import open_study as open
     from gccost.showing.drawing import figure, intervals, markers, palette
     from gccost.showing.programs import source
@@ -72,12 +71,10 @@ if TYPE_CHECKING:
 __all__ = [
     "GccostError",
     "MissingTool",
-    "computers",
     "cost",
     "derive",
     "figure",
     "intervals",
-    "machines",
     "markers",
     "measure",
     "ns",

@@ -324,10 +324,9 @@ def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) ->
 def add(given: tuple[Path, ...], as_main: bool) -> None:
     """Check runs and copy them to data/reference.
 
-    A RUN is a folder or an archive. The chapters show the newest run of one machine;
-    chapter 11 shows every machine. Rejects a run that is damaged or was measured with other
-    sources. A run that the chapters would show is also rejected if it is slower than
-    recorded runs of similar machines.
+    A RUN is a folder or an archive. The chapters show the newest run of one machine; the
+    results have a table of all recorded machines below the ledger. Rejects a run that is
+    damaged or was measured with other sources.
     """
     from gccost.judging import reference
     from gccost.studies import STUDIES
@@ -337,28 +336,6 @@ def add(given: tuple[Path, ...], as_main: bool) -> None:
         for caveat in caveats:
             _say(f"caveat: {caveat}")
         click.echo(f"added: {copy.name}")
-
-
-@main.command()
-@click.argument("folders", nargs=-1, metavar="[RUN]...", type=click.Path(path_type=Path))
-@click.option("--csv", type=click.Path(path_type=Path), help="Also write the comparison here.")
-def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
-    """Compare the estimates and verdicts of several runs.
-
-    Without a RUN, compares the recorded machines. Runs are never pooled. The last columns
-    are whether the decided verdicts agree, and the p-value of the differences between the
-    runs.
-    """
-    from gccost.judging.machines import by_machine, frame, machines
-    from gccost.studies import STUDIES
-
-    groups = [[Run(folder)] for folder in folders] or by_machine(_recorded())
-    estimates = frame(machines(groups, list(STUDIES.values()))).query("n > 0")
-    shown = ["id", "release", "machine", "value", "low", "high", "unit", "verdict", "agree", "p"]
-    table = estimates[shown].sort_values(["id", "release"], kind="stable")
-    click.echo(table.to_string(index=False, float_format="{:.3g}".format))
-    if csv is not None:
-        write_whole(csv, table.to_csv(index=False, lineterminator="\n").encode())
 
 
 def _recorded() -> list[Run]:
@@ -476,7 +453,7 @@ def _notebooks(settings: Settings) -> list[Path]:
     """The notebooks to show, in order: the results first, then chapters with recordings."""
     from gccost.opening import is_shown
 
-    chapters = {"00-results"} if settings.only else {"00-results", "11-machine-by-machine"}
+    chapters = {"00-results"}
     for study in _chosen(settings):
         if is_shown(study, settings.mode):
             chapters.update(study.notebooks)

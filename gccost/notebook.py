@@ -9,7 +9,7 @@ import html
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from numbers import Real
 from pathlib import Path
@@ -24,9 +24,7 @@ from gccost.judging import leaving_out, ledger
 from gccost.judging import published as transcribed
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.machines import Machine, by_machine, facts, words
-from gccost.judging.machines import frame as frame_of
-from gccost.judging.machines import machines as judged
+from gccost.judging.machines import by_machine, words
 from gccost.judging.recorded import recorded
 from gccost.judging.rules import asked
 from gccost.measuring import languages, runs, toolchains
@@ -313,6 +311,11 @@ class Results:
         """The ledger as a table that opens into rules, reasons and evidence."""
         return results_of.ledger(self._rows)
 
+    def machines(self) -> Markup | None:
+        """The verdicts of all recorded machines as a table; None unless two are recorded."""
+        ledgers = by_machine([*STUDIES.values()])
+        return results_of.machines(ledgers) if ledgers else None
+
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         of_run: dict[Path, list[OpenedStudy]] = {}
         for each in self.studies.values():
@@ -339,39 +342,6 @@ def results(*, sittings: int = 1) -> Results:
     return Results(
         {name: OpenedStudy(*each, _aside=name in others) for name, each in studies.items()}
     )
-
-
-def _machines(say: bool = False) -> list[Machine]:
-    """Every recorded machine, and your own newest run unless the settings say replay."""
-    own = [run for run in runs.all_runs(paths.runs()) if run.manifest()["finished"]]
-    chosen = [*recorded(), *([] if Settings.read().mode == "replay" else own[-1:])]
-    usable, unusable = _judged(tuple(chosen))
-    problems = [*unusable, *runs.skipped(paths.reference()), *chain(*map(runs.changed, chosen))]
-    for problem in problems if say else ():
-        print(tables.printable(problem))
-    return usable
-
-
-@lru_cache(maxsize=1)
-def _judged(chosen: tuple[Run, ...]) -> tuple[list[Machine], list[str]]:
-    unusable: list[str] = []
-    return judged(by_machine(chosen), list(STUDIES.values()), unusable), unusable
-
-
-def machines() -> pd.DataFrame:
-    """The ledgers of all recorded machines: a row per machine, claim and release.
-
-    The columns of `verdicts`, and `machine`, `agree` (whether the decided verdicts on the claim
-    agree between machines) and `p` (of measurements of one true value lying so far apart).
-    Samples of two machines are never pooled. A run that cannot be shown is named.
-    """
-    drawing.theme()
-    return frame_of(_machines(say=True))
-
-
-def computers() -> pd.DataFrame:
-    """What the recorded runs say of their machines: a row per fact, a column per machine."""
-    return facts(_machines())
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:

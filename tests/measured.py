@@ -26,7 +26,7 @@ from gccost.studies import STUDIES
 
 WHOLE = {"lemire", "siebenmann"}  # their chapters are drawn as a reader sees them
 # Chapters that show the recorded runs only, as in replay.
-RECORDED = {"06-release-by-release", "09-how-sure", "11-machine-by-machine"}
+RECORDED = {"06-release-by-release", "09-how-sure"}
 
 
 def kinds(case: Case) -> Iterator[Hashable]:

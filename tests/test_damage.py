@@ -23,7 +23,7 @@ from conftest import FakeMachine
 
 from gccost import opening, paths, processes
 from gccost.errors import GccostError
-from gccost.judging import ledger, published, reference
+from gccost.judging import ledger, published
 from gccost.judging import recorded as recorded_runs
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, runs, toolchains
@@ -86,9 +86,9 @@ def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine):
     assert old.samples_txt.read_bytes() == before
     shown = opening.shown(STUDIES["lemire"], Settings("measure", TINY))
     assert any(old.name in text for text in shown.notices)
-    compared = gccost("compare", str(new.folder), str(old.folder))
-    assert compared.exit_code == 1
-    assert why in compared.stderr
+    added = gccost("add", str(old.folder))
+    assert added.exit_code == 1
+    assert why in added.stderr
 
 
 # --- every kind of file under data/ ---------------------------------------------------
@@ -139,14 +139,13 @@ def test_a_published_table_with_a_letter_in_a_number_or_without_a_claim_is_named
         assert "claims.csv" in error_of(lambda: ledger.rows({}, [LEMIRE]))
 
 
-@pytest.mark.parametrize("name", ["releases.csv", "costs.csv", "reference.json"])
+@pytest.mark.parametrize("name", ["releases.csv", "reference.json"])
 def test_a_damaged_table_of_ours_is_named(name, tmp_path, monkeypatch):
     original = {"releases.csv": paths.RELEASES}.get(name, paths.reference() / name).read_bytes()
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
     monkeypatch.setattr(paths, "RELEASES", tmp_path / name)
     readers: dict[str, Callable[[], object]] = {
         "releases.csv": toolchains._pinned,
-        "costs.csv": reference._known,
         "reference.json": recorded_runs.recorded,
     }
     for damage in DAMAGES.values():
@@ -208,12 +207,12 @@ def test_no_command_ends_in_a_traceback_if_the_releases_are_damaged(tmp_path):
         "    except SystemExit as ended:\n        print(command, 'ended with', ended.code)\n"
     )
     done = processes.run(
-        [sys.executable, "-c", script, damaged, "doctor", "measure", "compare", "replay"],
+        [sys.executable, "-c", script, damaged, "doctor", "measure", "fetch", "replay"],
         env={**os.environ, "GCCOST_RUNS": str(tmp_path), "GCCOST_REPORT": str(tmp_path)},
     )
     assert [line for line in done.stdout.splitlines() if "ended with" in line] == [
         f"{command} ended with {code}"
-        for command, code in {"doctor": 0, "measure": 1, "compare": 1, "replay": 1}.items()
+        for command, code in {"doctor": 0, "measure": 1, "fetch": 1, "replay": 1}.items()
     ], done.stderr
     assert str(damaged) in "".join(done.stdout.split())  # the doctor's
     assert "fix: restore it: git checkout" in done.stdout

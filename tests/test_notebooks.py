@@ -149,20 +149,6 @@ def test_the_results_are_shown_for_a_study_without_claims(tmp_path, monkeypatch)
     displayed("00-results", monkeypatch)  # or raises
 
 
-def test_two_machines_are_compared(tmp_path, monkeypatch):
-    cpus = {f"Made-up CPU ({n} CPUs)": n for n in (2, 16)}
-    for n in cpus.values():
-        for study in ("lemire", "weimer"):
-            recordings.record(tmp_path, study, rounds=3, cpus=n)
-    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
-    monkeypatch.delenv("GCCOST_ONLY", raising=False)
-    shown = displayed("11-machine-by-machine", monkeypatch)
-    (chart,) = (each for each in shown if isinstance(each, Chart))
-    rows = pd.read_csv(io.StringIO(chart.csv())).groupby("machine")["claim"].agg(set)
-    assert set(rows.index) == set(cpus)
-    assert rows.iloc[0] == rows.iloc[1]  # a claim is drawn for both, or not at all
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDINGS)
 @pytest.mark.parametrize("chapter", CHAPTERS)

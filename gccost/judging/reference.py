@@ -1,79 +1,48 @@
-"""Recorded runs: adding one to data/reference, and the order in which chapters prefer them.
+"""Adding recorded runs to data/reference, which chapters show and `make replay` needs.
 
 A run comes from this machine or from another one, as a folder or as the archive that a pack
 writes. It is checked and added to the others; two machines are never pooled. Chapters show the
-newest run of the machine that `reference.json` names. Another machine's run is shown in
-chapter 11, and for studies that no other run holds.
-
-`costs.csv` has two variants' costs from every added recording, so that a slow recording is
-rejected even after older ones are deleted.
+newest run of the machine that `reference.json` names. Another machine's run is shown for studies
+that no other run holds, and in the table of machines below the ledger.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pandas as pd
-
-from gccost import paths, stats
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
-from gccost.judging import kinds
 from gccost.judging.claims import Study
-from gccost.judging.costs import METRIC
 from gccost.judging.recorded import main_machine
-from gccost.judging.recording import Recording
-from gccost.measuring import benchmarks, incoming, languages, runs, toolchains
+from gccost.measuring import incoming, languages, runs, toolchains
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.cases import CLEANUP, FREE
 from gccost.measuring.incoming import AGAIN
 from gccost.measuring.runs import Run
-from gccost.measuring.schema import AMOUNT, columns, rows
-from gccost.measuring.toolchains import TODAY_GO
-from gccost.stats import JUDGED, MARGIN
-
-# The variants that tell whether a machine was slower than usual.
-_COMPARED = {variant.benchmark: variant for variant in (FREE, CLEANUP)}
-_MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
-_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(_COMPARED, AMOUNT.or_null())
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
     """Copy a run (a folder or an archive) to data/reference; return the copy and its caveats.
 
     With `main`, chapters show its machine from now on. Raises GccostError if the run is
-    damaged, was changed after measuring, or was measured with other sources. A run that
-    chapters would show is also refused if its machine was slower than sittings of similar
-    machines have been; of any other run this is a caveat.
+    damaged, was changed after measuring, or was measured with other sources.
     """
     toolchains.check_releases()
     place = paths.reference()
     with checked(source, studies) as run:
         manifest = run.manifest()
         shown = main or main_machine() in ("", manifest["fingerprint"])
-        costs, known = _costs(run, studies), _known()
-        caveats = list(_slow(run, costs, known[known["run"] != run.name]))
-        is_test = manifest["scale"] != 1
-        if shown and caveats and not is_test:
-            raise GccostError(
-                f"the run is refused as a reference: {caveats[0]}",
-                run.name,
-                "measure it again at a quieter time, or on another machine",
-            )
         run = _moved(run, place / run.name)
     if shown:
         text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
         write_whole(place / "reference.json", text.encode())
-    if is_test:
-        return run, [*caveats, "it was measured at the tiny budget, which is for tests"]
-    _write(place / "costs.csv", pd.concat([known[known["run"] != run.name], costs]))
-    return run, caveats
+    is_test = manifest["scale"] != 1
+    return run, ["it was measured at the tiny budget, which is for tests"] * is_test
 
 
 @contextmanager
@@ -106,10 +75,6 @@ def _moved(run: Run, target: Path) -> Run:
         with writing(target):
             run.folder.rename(target)
     return Run(target)
-
-
-def _write(path: Path, table: pd.DataFrame) -> None:
-    write_whole(path, table.to_csv(index=False, lineterminator="\n").encode())
 
 
 # --- Reading what came from elsewhere -----------------------------------------------------
@@ -153,41 +118,3 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
         yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
     for why in incoming.faults(run):
         yield why, AGAIN
-
-
-# --- What recorded runs say of similar machines -------------------------------------------
-
-
-def _slow(run: Run, costs: pd.DataFrame, known: pd.DataFrame) -> Iterator[str]:
-    """The costs that are larger than those of similar machines."""
-    like = known.merge(costs[["machine", "go"]])
-    for name in _COMPARED:
-        cost, usual = float(costs[name].item()), float(like[name].median())
-        of_kinds = kinds.of_recorded(run).spread(benchmarks.of(name).kind or name, METRIC)
-        more = float(stats.t(stats.WEIGHT, JUDGED)) * of_kinds * math.sqrt(2)
-        most = max(math.exp(more), MARGIN) if more > 0 else MARGIN
-        if cost > most * usual:
-            yield (
-                f"{name} takes {cost:.1f} ns, more than {most - 1:.0%} above the "
-                f"{usual:.1f} ns of similar machines"
-            )
-
-
-def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
-    """A row of costs.csv: the machine, the release, and each variant's cost in ns."""
-    cases = {(variant, TODAY_GO) for variant in _COMPARED.values()}
-    study = next(s for s in studies if cases <= {(c.variant, c.release) for c in s.cases})
-    recording = Recording.load(study, run)
-    described = run.manifest()["machine"]
-    similar = json.dumps({name: described.get(name) for name in _MACHINE}, sort_keys=True)
-    costs = {
-        name: [round(stats.estimate(recording.cost(variant, TODAY_GO)).value, 2)]
-        for name, variant in _COMPARED.items()
-    }
-    return pd.DataFrame({"run": run.name, "machine": similar, "go": TODAY_GO, **costs})
-
-
-def _known() -> pd.DataFrame:
-    path = paths.reference() / "costs.csv"
-    known = rows(path, _COSTS) if path.exists() else []
-    return pd.DataFrame(known, columns=[*_COSTS]).astype(dict.fromkeys(_COMPARED, float))

@@ -186,6 +186,25 @@ def ledger(rows: Sequence[Row]) -> Markup:
     return replace(shown, name="ledger", csv=csv(rows))
 
 
+def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup:
+    """The verdicts of several machines, or why a machine has none, as a table that opens."""
+    cells: dict[tuple[str, str], list[list[str | Cell]]] = {}
+    for label, rows in ledgers.items():
+        if isinstance(rows, str):
+            cells["", label] = [["–", "–", label, "–", tables.printable(rows)]]
+            continue
+        for row in rows:
+            if row.verdict.label not in (Label.UNMEASURED, Label.UNTESTABLE):
+                at = row.claim.id, row.toolchain
+                verdict = Cell(row.said, row.verdict.reason)
+                cells.setdefault(at, []).append([*at, label, cell(row), verdict])
+    header = ("claim", "on", "machine", "measured (95 %)", "verdict")
+    whole = tables.table(header, [row for rows in cells.values() for row in rows], merged={0, 1})
+    line = f"The verdicts of {len(ledgers)} recorded machines, whose samples are never pooled"
+    page = f"<details><summary>{line}</summary>{whole.html}</details>"
+    return Markup(page, f"{line}\n{whole.text}")
+
+
 def csv(rows: Sequence[Row]) -> str:
     """The ledger for programs to read."""
     return str(table(rows).to_csv(index=False, lineterminator="\n"))
