@@ -46,14 +46,17 @@ def copy(recorded, tmp_path) -> runs.Run:
 
 
 def test_unusable_lines_change_no_cost_and_are_listed_up_to_a_number(recorded, copy):
-    name = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=published-2\t1600000"
+    name = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=published-2"
     wrong = ("80 ms/op\t4 round", "80 ns/op", "80 ns/op\t1e18 round", "80 ns/op\t0 round")
-    copy.append([f"{name}\t{more}" for more in wrong])
+    copy.append([*(f"{name}\t1600000\t{more}" for more in wrong), f"{name}\t7\t80 ns/op\t1 round"])
     with copy.samples_txt.open("ab") as file:
         file.write(b"\x00\xff garbage\n" + b"BenchmarkX\n" * 999)
     spoilt = Recording.load(LEMIRE, copy)
     for variant in (FREE, AUTO):
         assert spoilt.cost(variant, TODAY_GO) == recorded.cost(variant, TODAY_GO)
+    said = " ".join(spoilt.problems)
+    assert said.count("the round is not a whole number from 1") == 3
+    assert "the sample has 7 operations, and its job has 1600000" in said
     page = page_of(spoilt)
     assert page.count("This could not be used") == notice.SHOWN_PROBLEMS
     assert f"{len(spoilt.problems) - notice.SHOWN_PROBLEMS} more could not be used" in page
