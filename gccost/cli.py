@@ -169,17 +169,12 @@ def replay(only: str, *, opens: bool) -> None:
 
 @main.command()
 @_only
-@click.option("--remove", is_flag=True, help="Remove the Go releases that gccost downloaded.")
-def fetch(only: str, *, remove: bool) -> None:
+def fetch(only: str) -> None:
     """Download every compiler, so that measuring works offline.
 
     Without --only, leaves out the studies that are measured only on request. Fails if
     today's Go release or that of the first document is unavailable.
     """
-    if remove:
-        for version in toolchains.remove():
-            click.echo(f"removed Go {version}: about {toolchains.ON_DISK} MB")
-        return
     from gccost.studies import STUDIES, declared
 
     chosen = [declared(only)] if only else [s for s in STUDIES.values() if not s.on_request]

@@ -100,31 +100,31 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     one_sample = min(time for _, time in profile.stacks if time > 0)
     separate = any(map(_WALK_IS_A_FUNCTION.match, profile.names))
     work = _work(profile, separate)
-    sites = _sites(work)
-    avoidable = sites.loc[sites["avoidable"], ["time", "walk"]].sum()
-    parts = work.groupby("phase")["time"].sum().reindex(list(PARTS), fill_value=0)
-    life = parts.sum()
+    registering = work[work["phase"] == "registering"]
+    sites = registering.groupby(["function", "calls"], sort=False)[["share", "walk"]].sum()
+    sites = sites.sort_values("share", ascending=False, kind="stable").reset_index()
+    others = ~sites["calls"].str.startswith("runtime.") | sites["function"].str.match(_OF_GO)
+    avoidable = sites.loc[~others, ["share", "walk"]].sum()
+    parts = work.groupby("phase")["share"].sum().reindex([*PARTS], fill_value=0)
+    life = parts[[*stacks.PHASES]].sum()
     parts["walk"] = sites["walk"].sum()
-    parts["sampling"] = sum(
-        t for phase, _, _, t in stacks.classified(profile) if phase == "sampling"
-    )
-    parts["functions"] = work.loc[work["phase"].eq("running") & work["own"], "time"].sum()
+    parts["functions"] = work.loc[work["phase"].eq("running") & work["own"], "share"].sum()
     parts["rest"] = total - life - parts["sampling"]
     # Who registers what says whose marking, sweeping and running it is.
-    own = avoidable["time"] / max(parts["registering"], 1)
+    own = avoidable["share"] / max(parts["registering"], 1)
     closing = (life - parts["resolving"] - parts["functions"]) * own
     # What a remedy saves, and the time that this is estimated from.
     remedies = {
-        "none": (closing, avoidable["time"]),
+        "none": (closing, avoidable["share"]),
         "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"]),
-        "slabs": (closing * slabs_save(), avoidable["time"]),
+        "slabs": (closing * slabs_save(), avoidable["share"]),
         "no_walk": (parts["walk"], parts["walk"]),
     }
 
     def share(time: float) -> float:
         return rounded(float(time / total))
 
-    shown = {"share": sites["time"].map(share), "walk": sites["walk"].map(share)}
+    sites[["share", "walk"]] = sites[["share", "walk"]].map(share)
     return {
         "cpu_seconds": total / 1e9,
         "one_sample": share(one_sample),
@@ -132,14 +132,14 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
         "walk_is_separate": separate,
         "slabs_save": rounded(slabs_save()),
         "parts": parts.map(share).to_dict(),
-        "registered_anyway": share(parts["registering"] - avoidable["time"]),
+        "registered_anyway": share(parts["registering"] - avoidable["share"]),
         "remedies": {
             remedy: {"saves": share(saved), "remains": share(life - saved)}
             for remedy, (saved, estimated_from) in remedies.items()
             if estimated_from >= FEWEST * one_sample
         },
-        "call_sites": sites[["function", "calls"]].assign(**shown).to_dict("records"),
-        "kinds": _kinds(sites, sampling=parts["sampling"] > 0),
+        "call_sites": sites.to_dict("records"),
+        "kinds": _kinds(sites["calls"], sampling=parts["sampling"] > 0),
     }
 
 
@@ -147,41 +147,24 @@ def _work(profile: profiles.Profile, separate: bool) -> pd.DataFrame:
     """A row per stack of a phase: its time (ns), and what the phase's function calls and is for.
 
     `function` and `calls` are the nearest function outside the runtime, and what it calls.
-    `own` is whether the program's own function runs. `walk` is the time (ns) in the walk.
+    `own` is whether the program's own function runs. `share` is the time (ns), `walk` that in
+    the walk.
     """
     rows = []
     for phase, stack, at, time in stacks.classified(profile):
-        caller = next((i for i in range(at, -1, -1) if stacks.is_outside(stack[i])), -1)
-        walking = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
-        rows.append(
-            {
-                "phase": phase,
-                "function": stack[caller] if caller >= 0 else "(unknown)",
-                "calls": stack[caller + 1].split("[")[0],
-                "own": any(map(stacks.is_outside, stack[at:])),
-                "time": time,
-                "walk": walking * time,
-            }
-        )
-    work = pd.DataFrame(rows, columns=["phase", "function", "calls", "own", "time", "walk"])
-    return work[work["phase"].isin(list(stacks.PHASES))]
+        outside = [i for i in range(at + 1) if stacks.is_outside(stack[i])]
+        function = stack[outside[-1]] if outside else "(unknown)"
+        calls = stack[outside[-1] + 1 if outside else 0].split("[")[0]
+        own = any(map(stacks.is_outside, stack[at:]))
+        walks = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
+        rows.append((phase, function, calls, own, time, walks * time))
+    return pd.DataFrame(rows, columns=["phase", "function", "calls", "own", "share", "walk"])
 
 
-def _sites(work: pd.DataFrame) -> pd.DataFrame:
-    """The call sites that register, the most expensive first, with their time and walk (ns)."""
-    registering = work[work["phase"] == "registering"]
-    sites = registering.groupby(["function", "calls"], sort=False)[["time", "walk"]].sum()
-    sites = sites.sort_values("time", ascending=False, kind="stable").reset_index()
-    of_go = sites["function"].str.match(_OF_GO)
-    sites["avoidable"] = sites["calls"].str.startswith("runtime.") & ~of_go
-    return sites
-
-
-def _kinds(sites: pd.DataFrame, sampling: bool) -> list[dict[Any, Any]]:
-    """The kinds of program in chapter 10 whose objects get what these sites register."""
-    specials = [name for name, calls in _SPECIALS.items() if sites["calls"].str.match(calls).any()]
-    if sampling:
-        specials.append("profile sample")
+def _kinds(calls: pd.Series, sampling: bool) -> list[dict[Any, Any]]:
+    """The kinds of program in chapter 10 whose objects get what these calls register."""
+    specials = [name for name, function in _SPECIALS.items() if calls.str.match(function).any()]
+    specials += ["profile sample"] * int(sampling)
     kinds = published.table("kinds")
     alike = kinds["special"].str.contains("|".join(specials) or "none")
     return kinds.loc[alike, ["special", "object_bytes", "program", "remedy"]].to_dict("records")
@@ -196,15 +179,6 @@ def slabs_save() -> float:
     return recording.estimate(saved, TODAY_GO).value
 
 
-def _alike(answer: dict[str, Any]) -> Iterator[str]:
-    """The programs of chapter 10 that register the same, for reading."""
-    if answer["kinds"]:
-        yield "Programs of chapter 10 that register the same, and their remedies:"
-    for kind in answer["kinds"]:
-        what = f"{kind['special']}, {kind['object_bytes']} bytes"
-        yield f"    {kind['program']} ({what}): {kind['remedy']}"
-
-
 def lines(answer: dict[str, Any]) -> Iterator[str]:
     """Write what `explain` found for reading."""
     sample, parts, sites = percent(answer["one_sample"]), answer["parts"], answer["call_sites"]
@@ -213,21 +187,29 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield "No finalizers, cleanups or weak pointers: no sample is in their code."
         return
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
-    for part, words in PARTS.items():
-        yield f"{percent(parts[part]):>10}  {words}"
+    yield from (_line(parts[part], words) for part, words in PARTS.items())
     if not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."
-    if not sites:
-        yield "No sample registers one, so nothing is proposed."
-        yield from _alike(answer)
-        return
-    yield "Who registers or removes them:"
+    if sites:
+        yield "Who registers or removes them:"
     for site in sites[:_SHOWN]:
         walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
-        yield f"{percent(site['share']):>10}  {site['function']} ({site['calls']}{walk})"
+        yield _line(site["share"], f"{site['function']} ({site['calls']}{walk})")
     if others := sites[_SHOWN:]:
-        yield f"{percent(sum(site['share'] for site in others)):>10}  {len(others)} others"
-    yield from _alike(answer)
+        yield _line(sum(site["share"] for site in others), f"{len(others)} others")
+    if answer["kinds"]:
+        yield "Programs of chapter 10 that register the same, and their remedies:"
+    for kind in answer["kinds"]:
+        what = f"{kind['special']}, {kind['object_bytes']} bytes"
+        yield f"    {kind['program']} ({what}): {kind['remedy']}"
+    yield from _remedies(answer)
+
+
+def _remedies(answer: dict[str, Any]) -> Iterator[str]:
+    """What would help, for reading."""
+    if not answer["call_sites"]:
+        yield "No sample registers one, so nothing is proposed."
+        return
     if anyway := answer["registered_anyway"]:
         yield f"Closing and slabs save none of the {percent(anyway)} of weak pointers and Go's own"
         yield "types, such as os.File and net.Conn, which register even if they are closed."
@@ -235,10 +217,13 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"Nothing is proposed: what could be saved has fewer than {FEWEST} samples."
         return
     yield "What would help: the share of the CPU time saved, and what would remain of these phases:"
+    part = f": {percent(answer['slabs_save'])}"
     for remedy, shares in answer["remedies"].items():
-        words = REMEDIES[remedy]
-        if remedy == "slabs":
-            words += f": {percent(answer['slabs_save'])}"
-        yield f"{percent(shares['saves']):>10}{percent(shares['remains']):>10}  {words}"
+        words = REMEDIES[remedy] + part * (remedy == "slabs")
+        yield _line(shares["saves"], f"{percent(shares['remains']):>8}  {words}")
     yield "No remedy saves the program's own functions, which have to free in any case."
     yield "The figures do not show what freeing later costs, such as page faults and cold memory."
+
+
+def _line(share: float, words: str) -> str:
+    return f"{percent(share):>10}  {words}"

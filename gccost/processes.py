@@ -122,6 +122,11 @@ def ask(
         return None
 
 
+def without(*prefixes: str) -> Environment:
+    """This process's environment without the variables whose names begin so."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
+
+
 @contextmanager
 def pinned() -> Iterator[None]:
     """Restrict processes started inside to the last CPU, which the kernel itself uses least.

@@ -144,9 +144,10 @@ def bare(monkeypatch, tmp_path) -> Iterator[Path]:
     """A machine without compilers, caches or network; returns its PATH folder."""
 
     def forget() -> None:
-        for look in (*vars(toolchains).values(), ccompilers.find):
-            if hasattr(look, "cache_clear"):
-                look.cache_clear()
+        for module in (toolchains, ccompilers, standins):
+            for look in vars(module).values():
+                if hasattr(look, "cache_clear"):
+                    look.cache_clear()
 
     path = tmp_path / "bin"
     path.mkdir()

@@ -1,6 +1,6 @@
 """A machine whose compilers are scripts, for tests that run `gccost` as a subprocess.
 
-They are where gccost looks for real ones: the Go releases in Go's module cache,
+They are where gccost looks for real ones: a Go on PATH, which finds the releases, and
 the C compiler in CC. Their behaviour can be changed between runs.
 """
 
@@ -20,8 +20,8 @@ import pytest
 from recordings import STACKS, write_profile
 
 from gccost import paths
-from gccost.measuring import toolchains
 from gccost.measuring.runs import Run, all_runs
+from gccost.measuring.toolchains import GO_RELEASES
 
 # A program that answers like a Go test binary: one line for the requested benchmark
 # and N. `$ns` is the time per operation, `$delay` the share of it that its threads
@@ -59,6 +59,15 @@ else
   echo 'BenchmarkAllocateAuto-2 1000 70 ns/op 8 B/op 1 allocs/op'
 fi
 """
+DRIVER = """
+case "$*" in
+  'env GOVERSION GOROOT') printf 'go1.99\\n{folder}\\n' ;;
+  'env GOROOT')
+    [ -d "{folder}/$GOTOOLCHAIN" ] || [ "$GOPROXY" = file:///nowhere ] || . "{folder}/shell"
+    cd "{folder}/$GOTOOLCHAIN" && pwd ;;
+  *) echo '{}' ;;
+esac
+"""
 SAMPLE = """
 here='{folder}'
 [ -z "$profile" ] || cp "$here/cpu.pb.gz" "$profile"
@@ -87,20 +96,15 @@ class FakeTools:
     folder: Path
 
     def __post_init__(self) -> None:
-        for name in ("home", "tmp", "mod"):
+        for name in ("home", "tmp"):
             (self.folder / name).mkdir(parents=True)
         write_profile(self.folder / "cpu.pb.gz", [(stack, ns * 10**6) for stack, ns in STACKS])
         script(self.folder / "cc", '[ "$1" != --version ] || echo "cc 1.0"')
         script(self.folder / "browser", self.here('echo "$1" >> "{folder}/opened"'))
         script(self.folder / "program", PROGRAM + self.here(SAMPLE))
-        platform = toolchains._platform()
-        for version, sums in toolchains.GO_RELEASES.items():
-            module = toolchains._module_version(version)
-            goroot = self.folder / f"mod/golang.org/toolchain@{module}"
-            script(goroot / "bin/go", self.here(GO))
-            record = self.folder / f"mod/cache/download/golang.org/toolchain/@v/{module}.ziphash"
-            record.parent.mkdir(parents=True, exist_ok=True)
-            record.write_text(sums.get(platform, "h1:"))
+        script(self.folder / "bin/go", self.here(DRIVER))
+        for version in GO_RELEASES:
+            script(self.folder / f"go{version}/bin/go", self.here(GO))
         self.do()
 
     def here(self, text: str) -> str:
@@ -137,13 +141,11 @@ class FakeTools:
         """An environment without the user's settings and without network."""
         home = self.folder / "home"
         return {
-            "PATH": os.defpath,
+            "PATH": f"{self.folder}/bin:{os.defpath}",
             "HOME": str(home),
             "TMPDIR": str(self.folder / "tmp"),
             "CC": str(self.folder / "cc"),
             "BROWSER": f"{self.folder}/browser %s",
-            "GOMODCACHE": str(self.folder / "mod"),
-            "GOPROXY": "off",
             "PIP_NO_INDEX": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
             "GCCOST_RUNS": str(self.runs),

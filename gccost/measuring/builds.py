@@ -25,7 +25,13 @@ from gccost.measuring import machine, nodejs
 from gccost.measuring.cases import EXPERIMENTS, OVERLAY, Build
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.progress import Progress, until_done
-from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number, title
+from gccost.measuring.toolchains import (
+    OLDEST_WITH_MODULES,
+    Toolchain,
+    find_driver,
+    number,
+    title,
+)
 from gccost.processes import Environment
 
 T = TypeVar("T")
@@ -237,7 +243,7 @@ def build(
     environment, arguments = _options(toolchain, layout, into)
     if in_node(program):
         environment |= nodejs.ENVIRONMENT
-    if number(toolchain.version) < OLDEST_DRIVER:
+    if number(toolchain.version) < OLDEST_WITH_MODULES:
         # For each release its own, because releases build at the same time.
         folder = _gopath_copy(program, into / f"{program}-go{toolchain.version}-{layout}-gopath")
         environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}

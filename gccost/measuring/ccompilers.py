@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gccost import processes
-from gccost.errors import MissingTool
+from gccost.files import write_whole
 from gccost.measuring import standins
 from gccost.measuring.progress import Say
 
 _WHEEL = "ziglang"
-_ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
 _PROGRAM = "#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n"
 
 
@@ -39,7 +38,6 @@ class CCompiler:
         return shlex.join(self.command)
 
 
-@functools.cache
 def find() -> CCompiler | None:
     """A working C compiler, without the network; None if there is none."""
     chosen: list[str] = []
@@ -57,16 +55,7 @@ def fetch(say: Say) -> CCompiler:
 
     Raises `MissingTool` if that also fails.
     """
-    if not find():
-        standins.install(_WHEEL, "a C compiler", _ZIG, say)
-        find.cache_clear()
-    if compiler := find():
-        return compiler
-    raise MissingTool(
-        "neither cc, gcc, clang nor the ziglang wheel compiles a C program",
-        "C compiler",
-        "on Debian: apt-get install gcc libc6-dev",
-    )
+    return standins.fetched(_WHEEL, find, say)
 
 
 def _zig() -> CCompiler | None:
@@ -77,12 +66,14 @@ def _zig() -> CCompiler | None:
         return None
     # CC must be a single command.
     script = folder / "zig-cc"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(program))} cc "$@"\n')
-    script.chmod(0o755)
+    if not script.exists():  # other processes may be running it
+        write_whole(script, f'#!/bin/sh\nexec {shlex.quote(str(program))} cc "$@"\n'.encode())
+        script.chmod(0o755)
     version = _compiles(str(script))
     return CCompiler((str(script),), f"zig cc, {version}", "ziglang wheel") if version else None
 
 
+@functools.cache
 def _compiles(*command: str) -> str | None:
     """The version of a compiler if it can build a program with a libc, else None."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -91,4 +82,4 @@ def _compiles(*command: str) -> str | None:
         # Zig first builds its libc, which may take minutes.
         built = processes.ask([*command, "-o", source.with_suffix(""), source], limit=None)
     said = processes.ask([*command, "--version"]) if built else None
-    return standins.first_line(said.stdout) if said else None
+    return said.stdout.strip().partition("\n")[0] if said else None

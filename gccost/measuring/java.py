@@ -17,7 +17,7 @@ from gccost.errors import failed_build
 from gccost.files import make_once, writing
 from gccost.measuring import jdks
 from gccost.measuring.builds import Run, hash_of_code
-from gccost.measuring.jdks import Javac, Jdk
+from gccost.measuring.jdks import Jdk
 
 JMH = "jmh"  # the program that needs JMH, and its folder
 
@@ -39,7 +39,7 @@ def shuffles_layout(jdk: Jdk) -> bool:
     return True
 
 
-def build(program: str, javac: Javac, run: Run = processes.run) -> Path:
+def build(program: str, javac: Jdk, run: Run = processes.run) -> Path:
     """Compile a program unless that is done, and return the folder of its classes and jars.
 
     Raises DiskFull (a GccostError) on a nearly full disk; see `builds.build`.
@@ -49,8 +49,8 @@ def build(program: str, javac: Javac, run: Run = processes.run) -> Path:
     return make_once(folder, lambda into: _compile(program, javac, into, run))
 
 
-def _compile(program: str, javac: Javac, into: Path, run: Run) -> None:
-    command = [str(javac.command), "--release", jdks.COMPILED_FOR, "-d", str(into)]
+def _compile(program: str, javac: Jdk, into: Path, run: Run) -> None:
+    command = [str(javac.javac), "--release", jdks.COMPILED_FOR, "-d", str(into)]
     if program == JMH:
         # Next to the classes, so that both are found together.
         with writing(into):

@@ -78,7 +78,7 @@ def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
     compiler = ccompilers.fetch(say)
     builds.fetch_modules(programs)
     if any(map(builds.in_node, programs)):
-        nodejs.check()
+        nodejs.fetch(say)
     return compiler
 
 

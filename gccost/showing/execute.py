@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +28,7 @@ from matplotlib import font_manager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbconvert.filters import strip_ansi
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
 
 from gccost.errors import GccostError, MissingTool
@@ -58,11 +59,6 @@ _CELL_METADATA = ("gccost", "jupyter", "tags")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _INCOMPLETE = "incomplete"  # the id of a cell that says what a notebook lacks
 _RUNNING = "It was still running when this page was written. Reload the page in a minute."
-
-# What a socket's path adds to the folder of temporary files, and the bytes that macOS, with the
-# lower limit, allows in all.
-_SOCKET = "/gccost-kernel-12345678/kernel-ipc-5"
-_PATH_MAX = 103
 
 # Seconds. A machine that is busy measuring starts kernels slowly and delivers their last
 # outputs late.
@@ -222,7 +218,8 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
         iopub_timeout=_LAST_OUTPUT,
         raise_on_iopub_timeout=True,
     )
-    with _scratch() as scratch:
+    # A kernel's sockets are there, whose paths have a limit of about a hundred bytes.
+    with tempfile.TemporaryDirectory(prefix="gccost-kernel-", dir="/tmp") as scratch:
         _use_sockets(client, scratch)
         environment = _environment(scratch, settings)
         try:
@@ -235,13 +232,6 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
             location = f"{notebook.name}, cell {number}" if number else notebook.name
             hint = "check that memory and disk are free, and run it again"
             raise GccostError(str(error).strip(), location, hint) from None
-
-
-def _scratch() -> tempfile.TemporaryDirectory[str]:
-    """A kernel's own folder for temporary files, whose path leaves room for its sockets."""
-    fits = len(os.fsencode(tempfile.gettempdir() + _SOCKET)) <= _PATH_MAX
-    folder = None if fits else "/tmp"  # noqa: S108 - it makes a private folder there
-    return tempfile.TemporaryDirectory(prefix="gccost-kernel-", dir=folder)
 
 
 def _use_sockets(client: NotebookClient, scratch: str) -> None:
@@ -304,29 +294,12 @@ def _normalise(node: NotebookNode) -> None:
             continue
         ran = bool(cell.source.strip())
         cell.execution_count = next(count) if ran else None
-        cell.outputs = list(_coalesced(cell.outputs)) if ran else []
+        cell.outputs = cell.outputs if ran else []
+        CoalesceStreamsPreprocessor().preprocess_cell(cell, {}, 0)
         for output in cell.outputs:
+            if "text" in output:  # a shell cell writes to a pseudo-terminal
+                output.text = output.text.replace("\r\n", "\n")
             if "execution_count" in output:
                 output.execution_count = cell.execution_count
             if "data" in output:
                 output.data.pop(_WIDGET, None)
-
-
-def _coalesced(outputs: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
-    """Join the outputs between two displays to one stdout and one stderr.
-
-    The splitting and the order of the two streams depend on timing. nbclient's own joining
-    would also move text before the display that it follows.
-    """
-    for is_stream, group in itertools.groupby(outputs, lambda out: out.output_type == "stream"):
-        if not is_stream:
-            yield from group
-            continue
-        pieces = list(group)
-        for name in ("stdout", "stderr"):
-            text = "".join(piece.text for piece in pieces if piece.name == name)
-            # A shell cell writes to a pseudo-terminal, with its own line endings. Of an
-            # overwritten line only the last state counts.
-            text = re.sub(r"^.*\r", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
-            if text:
-                yield nbformat.v4.new_output("stream", name=name, text=text)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from gccost import paths, processes
 from gccost.errors import MissingTool, failed_build
-from gccost.files import write_whole
+from gccost.files import writing
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import TODAY_GO
 
@@ -85,6 +85,8 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
     Calls `say` first with the download's size and the time. Raises MissingTool if a compiler
     or source is unavailable, GccostError if the build fails.
     """
+    from jupyter_client.kernelspec import KernelSpecManager
+
     if find() is not None:
         return folder()
     go = toolchains.fetch(TODAY_GO, say)
@@ -96,16 +98,6 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
         raise MissingTool(
             f"its sources cannot be fetched ({why})", "the Go kernel", "run `make kernel` online"
         )
-    folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder(), prefix="build-") as scratch:
-        built = Path(scratch, NAME)
-        done = _go(go, environment, "build", "-o", str(built), *_BUILD)
-        if done.returncode:
-            raise failed_build(done, "gokernel/go.mod", "make doctor", [folder()])
-        built.replace(folder() / NAME)
-    start = folder() / "start"
-    write_whole(start, _START.encode())
-    start.chmod(0o755)
     spec = {
         "argv": ["{resource_dir}/start", "{connection_file}"],
         "display_name": "Go",
@@ -117,7 +109,15 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
         },
         "metadata": {"gccost": _recipe()},
     }
-    write_whole(folder() / "kernel.json", f"{json.dumps(spec, indent=1)}\n".encode())
+    with tempfile.TemporaryDirectory() as scratch, writing(folder()):
+        done = _go(go, environment, "build", "-o", str(Path(scratch, NAME)), *_BUILD)
+        if done.returncode:
+            raise failed_build(done, "gokernel/go.mod", "make doctor", [Path(scratch)])
+        Path(scratch, "kernel.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
+        start = Path(scratch, "start")
+        start.write_text(_START, encoding="utf-8")
+        start.chmod(0o755)
+        KernelSpecManager().install_kernel_spec(scratch, NAME, prefix=sys.prefix)
     return folder()
 
 

@@ -40,13 +40,17 @@ ROWS = 300  # of a chart's data on the page; its CSV file has all rows
 _SVG = "image/svg+xml"
 _PICTURES = {_SVG, "image/png", "image/jpeg"}
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
-_FORBIDDEN = re.compile("base|embed|foreignobject|form|frame|iframe|link|meta|object|script")
-_LOADING = re.compile("action|background|data|formaction|href|poster|src|srcset")
+# What the report must not have, as CSS selectors.
+_FORBIDDEN = "base, embed, foreignobject, form, frame, iframe, link, meta, object, script"
+_FETCHED = "[srcset], [background], [action], [formaction], " + ", ".join(
+    f":not(a)[{name}]:not([{name}^='data:'], [{name}^='#'])"
+    for name in ("href", "src", "data", "poster")
+)
+_NO_ALT = ", ".join(
+    f"{picture}:is(:not([{name}]), [{name}=''], [{name}^='<'], [{name}^='No description has'])"
+    for picture, name in (("img", "alt"), ("svg:not([aria-hidden='true'])", "aria-label"))
+)
 _OUTSIDE = re.compile(r"url\(\s*['\"]?(?!\s*['\"]?(?:#|data:))", re.IGNORECASE)
-
-# A missing description: nothing, a Python object's name in angle brackets, or nbconvert's
-# placeholder.
-_NO_ALT = re.compile(r"\s*(<.*>|No description has been provided.*)?\s*", re.DOTALL)
 
 # A numeric cell begins with a number that is not a version, and has no words except units.
 _STARTS_AS_NUMBER = re.compile(r"[\[(<>≤≥≈~±+−-]*\s?\d")
@@ -159,8 +163,7 @@ class _Chapter:
 
         Raises GccostError for scripts and remote content.
         """
-        for tag in cell.find_all(True):
-            _check_tag(tag, location)
+        _check(cell, location)
         # What follows is for HTML only.
         canvases = cell.select(".canvas")
         drawings = [[drawn.extract() for drawn in canvas.find_all("svg")] for canvas in canvases]
@@ -324,30 +327,24 @@ def _drawing(svg: str, alt: str, location: str) -> str:
     return f"{opening} {about}><title>{escape(alt)}</title>{inside}"
 
 
-def _check_tag(tag: Tag, location: str) -> None:
+def _check(cell: Tag, location: str) -> None:
     """Raise GccostError for an element that the report must not have."""
-    if _FORBIDDEN.fullmatch(tag.name):
-        raise GccostError(
-            f"an output or a text contains <{tag.name}>, which the report does not allow",
-            location,
-            "show it as a table, a chart or text",
-        )
-    for name, value in tag.attrs.items():
-        text = value if isinstance(value, str) else " ".join(value)
-        loads = _LOADING.fullmatch(name) and tag.name != "a"
-        if (loads and not text.startswith(("data:", "#"))) or _OUTSIDE.search(text):
-            raise GccostError(
-                f"<{tag.name} {name}={text[:60]!r}> would have to be fetched",
-                location,
-                "attach the picture to the cell, or display it as an output",
-            )
-    alt = str(tag.get("alt") or tag.get("aria-label") or "")
-    if tag.name in ("img", "svg") and _NO_ALT.fullmatch(alt) and tag.get("aria-hidden") != "true":
-        raise GccostError(
-            "this picture has no alt text",
-            location,
+    styled = cell.find(lambda tag: bool(_OUTSIDE.search(str(tag.attrs.values()))))
+    for tag, why, hint in (
+        (cell.select_one(_FORBIDDEN), "is not allowed", "show it as a table, a chart or text"),
+        (
+            cell.select_one(_FETCHED) or styled,
+            "would have to be fetched",
+            "attach the picture to the cell, or display it as an output",
+        ),
+        (
+            cell.select_one(_NO_ALT),
+            "has no alt text",
             'write ![a description](…), or display the description with it as "text/plain"',
-        )
+        ),
+    ):
+        if isinstance(tag, Tag):
+            raise GccostError(f"{str(tag)[:60]} {why}", location, hint)
 
 
 def _format_table(table: Tag) -> None:
@@ -364,10 +361,8 @@ def _format_table(table: Tag) -> None:
             del cell["scope"]
     caption = table.find("caption")
     label = _text(caption) if caption else ", ".join(map(_text, table.select("thead th")))
-    box = BeautifulSoup('<div class="table" role="group" tabindex="0"></div>', "html.parser").div
-    assert box
-    box["aria-label"] = label or "table"
-    table.wrap(box.extract())
+    about = {"class": "table", "role": "group", "tabindex": "0", "aria-label": label or "table"}
+    table.wrap(BeautifulSoup("", "html.parser").new_tag("div", attrs=about))
 
 
 def _columns(table: Tag) -> Iterable[list[Tag]]:
