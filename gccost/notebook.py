@@ -27,7 +27,7 @@ from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine, words
 from gccost.judging.recorded import recorded
 from gccost.judging.rules import asked
-from gccost.measuring import languages, runs, toolchains
+from gccost.measuring import benchfmt, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, one_of
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
@@ -185,7 +185,8 @@ class OpenedStudy(Frames):
         else:
             print("The recorded run lacks this command's output; with a compiler, it runs here.")
         print(reading.in_columns(printed), end="")
-        frame = reading.frame(reading.results(printed), ours=True)
+        results = benchfmt.parse(printed, measured=False).samples.values()
+        frame = reading.frame(results, ours=True)
         return frame.assign(release=title)
 
 

@@ -14,7 +14,6 @@ from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import written
 from gccost.measuring import benchfmt, benchmarks, jobs, runs
-from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import AUTO, CLEANUP, FREE, Case
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO, title
 from gccost.studies import STUDIES
@@ -34,10 +33,9 @@ def test_every_job_is_read_as_it_was_written(tmp_path):
 
 def test_a_sample_of_every_job_is_read_as_it_was_written():
     for name in CASES:
-        sample = benchfmt.parse_line(f"Benchmark{name} 1 1 ns/op")
-        assert isinstance(sample, Sample)
+        [sample] = benchfmt.parse(f"Benchmark{name} 1 1 ns/op").samples.values()
         assert sample.full_name == name
-        assert benchfmt.parse_line(benchfmt.format_line(sample)) == sample
+        assert benchfmt.parse(benchfmt.format_line(sample)).samples == {1: sample}
 
 
 def test_every_benchmark_has_a_row():

@@ -116,10 +116,33 @@ def test_lines_that_are_left_out_are_told(capsys):
     text = f"BenchmarkMine\n{LINE}BenchmarkMine-8 100 1 ns/op 2 ns/op\nBenchmarkMine-8 100 cut"
     assert len(gccost.read(text)) == 1
     printed = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in printed] == ["the text", "the text"]
-    assert "a unit is there twice" in printed[0]
+    assert [line.split(": ")[0] for line in printed] == ["the text:3", "the text:4"]
+    assert "the unit ns/op is there twice" in printed[0]
+    gccost.read(f"BenchmarkSplit-2 \t\n  5\t  6 ns/op\n{LINE}")
+    assert capsys.readouterr().out.startswith("the text:1: it is not a name")
     gccost.read(LINE + "BenchmarkX cut\n" * 9)
     assert capsys.readouterr().out.endswith("4 more lines are left out\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "cases"),
+    [  # go test -cpu 1,2; sub-benchmarks that end in a number, with GOMAXPROCS=1
+        ("BenchmarkServe 1 82 ns/op\nBenchmarkServe-2 1 150 ns/op\n", [82, 150]),
+        ("BenchmarkAlloc/b-10 1 14 ns/op\nBenchmarkAlloc/b-100 1 44 ns/op\n", [14, 44]),
+    ],
+)
+def test_what_follows_a_name_tells_cases_apart(lines, cases):
+    frame = gccost.read(lines)
+    costs = frame.groupby(frame.attrs["keys"]).apply(gccost.cost)
+    assert list(costs["value"]) == pytest.approx(cases)
+    with pytest.raises(GccostError, match="several values of procs"):
+        gccost.cost(frame)
+
+
+def test_a_file_of_powershell_is_read(tmp_path):
+    path = tmp_path / "bench.txt"
+    path.write_bytes(LINE.encode("utf-16"))
+    assert list(gccost.read(path).ns) == [60]
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing here\n", b"\xff\xfe\x00 Benchmark", None])

@@ -1,6 +1,6 @@
-"""The Go benchmark format of programs' output and of runs' files, as benchstat reads it.
+"""The Go benchmark format, as programs print it, runs store it, and benchstat reads it.
 
-A file is UTF-8 text. It has three kinds of line, of which gccost uses the results:
+A file is UTF-8 text. It has three kinds of line:
 
     cpu: some CPU at 3 GHz                                    configuration
     BenchmarkAllocateFree/go=1.27.4/gogc=100-2  1600000  60.61 ns/op  0 B/op
@@ -12,8 +12,8 @@ GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank l
 skipped, as the format's definition says (golang.org/design/14313-benchmark-format).
 
 Some lines are skipped and reported with file and line: malformed results, bytes that are
-not text, and a last line without its newline (an interrupted write). All our metrics are
-counts, times and sizes, so values are between 0 and 1e18.
+not text, and in a run's file a last line without its newline (an interrupted write). Our
+metrics are counts, times and sizes, so `measured` values are between 0 and 1e18.
 """
 
 from __future__ import annotations
@@ -31,8 +31,13 @@ PREFIX = "Benchmark"
 LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process
 MOST_UNITS = 200  # of a line; ours have up to 94
 _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
+_CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
+_ANNOUNCED = re.compile(rf"{PREFIX}\S*")  # by go test -v, before the result
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
 _COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
+
+Config = Mapping[str, str | None]
+"""The lines `key: value` above a result; None if the value is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Sample:
     metrics: Mapping[str, float]
     keys: Mapping[str, str] = field(default_factory=dict)
     procs: int = 1
+    config: Config = field(default_factory=dict, compare=False)
 
     @property
     def full_name(self) -> str:
@@ -80,23 +86,6 @@ class Reading:
     errors: list[SyntaxProblem]
 
 
-def parse_line(text: str, file: str = "", line: int = 0) -> Sample | SyntaxProblem:
-    """Parse a result line; returns the problem if it is malformed."""
-    try:
-        return _parse(text)
-    except ValueError as why:
-        return _problem(file, line, text, str(why))
-
-
-def results(output: str) -> list[Sample | SyntaxProblem]:
-    """The results in a program's output, and its malformed result lines."""
-    return [
-        parse_line(text, "output", line)
-        for line, text in enumerate(output.split("\n"), 1)
-        if text.startswith(PREFIX)
-    ]
-
-
 def implausible(sample: Sample) -> str:
     """What a measured sample cannot be; empty if it is plausible."""
     metrics = sample.metrics
@@ -129,72 +118,76 @@ def format_line(sample: Sample) -> str:
     return "\t".join([name, str(sample.n), *metrics])
 
 
+def parse(text: str, file: str = "output", *, measured: bool = True) -> Reading:
+    """The results in a text, and its lines that are malformed. `measured` results are ours."""
+    samples: dict[int, Sample] = {}
+    errors: list[SyntaxProblem] = []
+    config: Config = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.lstrip("\ufeff").rstrip("\r")  # of the file, or of a file appended to it
+        try:
+            if line.startswith(PREFIX) and (measured or not _ANNOUNCED.fullmatch(line)):
+                samples[number] = _result(line, config, measured)
+            elif measured and UNSEEN.search(line):
+                raise ValueError("bytes that are not text")
+            elif match := _CONFIG.fullmatch(line.rstrip()):
+                config = {**config, match[1]: match[2]}
+        except ValueError as why:
+            errors.append(_problem(file, number, line, str(why)))
+    return Reading(samples, errors)
+
+
 def read(path: Path) -> Reading:
-    """Read a file of results. Raises GccostError if it cannot be opened."""
-    samples: dict[int, Sample] = {}  # by line
-    problems: list[SyntaxProblem] = []
+    """Read a file of measured results. Raises GccostError if it cannot be opened."""
     try:
-        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-            for line, text in enumerate(lines, 1):
-                # A byte order mark of the file, or of a file appended to it.
-                text = text.lstrip("\ufeff")
-                if text.startswith(PREFIX) and text.endswith("\n"):
-                    parsed = parse_line(text, str(path), line)
-                    if isinstance(parsed, Sample):
-                        samples[line] = parsed
-                    else:
-                        problems.append(parsed)
-                elif why := _misread(text):
-                    problems.append(_problem(str(path), line, text, why))
+        text = path.read_bytes().decode(errors="surrogateescape")
     except OSError as error:
         raise GccostError(
             f"cannot be read ({error.strerror or error})",
             str(path),
             "see that the file is there and that you may read it",
         ) from error
-    return Reading(samples, problems)
+    whole, _, rest = text.rpartition("\n")
+    found = parse(whole, str(path))
+    if rest.strip("\ufeff"):
+        why = "an unfinished line: its end is missing"
+        found.errors.append(_problem(str(path), whole.count("\n") + 2 - (not whole), rest, why))
+    return found
 
 
-def _misread(text: str) -> str:
-    """What is wrong with a line that is no result; empty if it can be skipped."""
-    if text and not text.endswith("\n"):
-        return "an unfinished line: its end is missing"
-    return "bytes that are not text" if UNSEEN.search(text.rstrip()) else ""
-
-
-def _parse(text: str) -> Sample:
+def _result(line: str, config: Config, measured: bool) -> Sample:
     """The sample of a line. Raises ValueError with what is wrong."""
-    fields = text[:LONGEST].split()
-    if len(text) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1):
+    fields = line[:LONGEST].split()
+    if len(line) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1):
         raise ValueError(f"it has more than {LONGEST:,} characters or {MOST_UNITS} values")
+    if UNSEEN.search(line):
+        raise ValueError("it holds bytes that are not text")
     if len(fields) < 4 or len(fields) % 2:
         raise ValueError("it is not a name, a count of iterations, and values with units")
     name, keys, procs = _parse_name(fields[0])
-    count = fields[1]
-    if not _COUNT.fullmatch(count):
-        raise ValueError(f"the count of iterations is not a whole number from 1: {count[:40]}")
-    values = list(map(_parse_value, fields[2::2]))
+    if not _COUNT.fullmatch(fields[1]):
+        raise ValueError(f"the count of iterations is not a whole number from 1: {fields[1][:40]}")
     units = tuple(fields[3::2])
     _check_units(units)
-    return Sample(name, int(count), dict(zip(units, values, strict=True)), keys, procs)
+    metrics = dict(zip(units, map(_parse_value, fields[2::2]), strict=True))
+    for value in metrics.values() if measured else ():
+        if not 0 <= value <= LARGEST:
+            raise ValueError(f"a value is not between 0 and {LARGEST:.0e}: {value:g}")
+    return Sample(name, int(fields[1]), metrics, keys, procs, config)
 
 
 @lru_cache(maxsize=4096)
 def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
-    if UNSEEN.search(text):
-        raise ValueError("the name holds bytes that are not text")
     procs = 1
     if match := _PROCS.fullmatch(text):
         text, procs = match[1], int(match[2])
     first, *parts = text.removeprefix(PREFIX).split("/")
-    if not text.startswith(PREFIX) or not first:
+    if not first:
         raise ValueError(f"there is no name after {PREFIX}")
     keys: dict[str, str] = {}
     for part in parts:
-        key, _, value = part.partition("=")
-        if key in keys:
-            raise ValueError(f"the key {key} is there twice")
-        if key and "=" in part:
+        key, equals, value = part.partition("=")
+        if key and equals and key not in keys:
             keys[key] = value
         else:
             first += f"/{part}"  # a part of the name that is not a key
@@ -213,16 +206,12 @@ def _parse_value(text: str) -> float:
     value = _number(text)
     if value is None:
         raise ValueError(f"the value is not a number: {text}")
-    if not 0 <= value <= LARGEST:
-        raise ValueError(f"the value is not between 0 and {LARGEST:.0e}: {text}")
     return value
 
 
 @lru_cache  # most lines share their units
 def _check_units(units: tuple[str, ...]) -> None:
     for number, unit in enumerate(units):
-        if UNSEEN.search(unit):
-            raise ValueError("a unit holds bytes that are not text")
         if unit in units[:number]:
             raise ValueError(f"the unit {unit} is there twice")
         if _number(unit) is not None:

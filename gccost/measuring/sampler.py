@@ -146,10 +146,10 @@ def _results(output: str, jobs: Sequence[Job]) -> list[Sample]:
     # The release and the settings, which the program does not know, follow the printed name.
     by_name = {re.split("/(?:go|jdk)=", job["name"])[0]: job for job in jobs}
     first = jobs[0]["name"]
-    samples = []
-    for result in benchfmt.results(output):
-        if not isinstance(result, Sample):
-            raise SampleFailed(f"the program's line cannot be read: {result.why}", first)
+    samples, found = [], benchfmt.parse(output)
+    for problem in found.errors:
+        raise SampleFailed(f"the program's line cannot be read: {problem.why}", first)
+    for result in found.samples.values():
         job = by_name.get(result.full_name)
         if job is None:
             raise SampleFailed(f"the program ran {result.full_name}", first)

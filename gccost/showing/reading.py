@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,10 @@ import pandas as pd
 
 from gccost.errors import GccostError
 from gccost.judging import metrics
-from gccost.measuring import benchmarks
+from gccost.measuring import benchfmt, benchmarks
+from gccost.measuring.benchfmt import Sample
 from gccost.showing.tables import printable
 
-_RESULT = re.compile(r"Benchmark(\S+?)(?:-(\d+))?\s+(\d+)((?:\s+\S+\s+\S+)+)\s*")
-_CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
 # A number in a key; "1.20" is a version, whose last digit counts.
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?([eE][+-]?\d+)?")
 _NAME_ONE = "name a file with the output of go test -bench"
@@ -27,7 +28,6 @@ _OF_A_RUN = (
 )
 _TOLD = 5  # lines that are left out, of a file
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
-Result = dict[str, Any]
 _COLUMNS = ("variant", "benchmark", "procs", "operations")
 
 
@@ -42,62 +42,20 @@ def read(*sources: str | Path) -> pd.DataFrame:
     configuration that differs. Two things of the same name are spelled as in the file: the
     units p99-ns and p99-ns/op, a key /procs=4.
 
-    frame.attrs["keys"] has what tells cases apart, the file among them, as benchstat has a column
-    per file; `gccost.cost` refuses results of several cases. If the files repeat one measurement,
-    drop their column: read(…).drop(columns="file"). Lines that cannot be read are printed, and so
-    is what the samples of a run lack; `gccost.open(study, run=folder)` has it. Raises GccostError
-    if no file is named, or if one is missing or holds no result.
+    frame.attrs["keys"] has what tells cases apart, as for benchstat: the file and GOMAXPROCS
+    (procs) among them if there are several. `gccost.cost` refuses results of several cases. If the
+    files repeat one measurement, drop their column: read(…).drop(columns="file"). Lines that cannot
+    be read are printed, and so is what the samples of a run lack; `gccost.open(study, run=folder)`
+    has it. Raises GccostError if no file is named, or if one is missing or holds no result.
     """
     if not sources:
         raise GccostError("no file is named", "gccost.read", _NAME_ONE)
     return frame([result for source in sources for result in _of(source)])
 
 
-def results(text: str, notes: list[str] | None = None) -> Iterator[Result]:
-    """The results in a text; lines that are none, but begin like one, go to `notes`.
-
-    A result has its values by their names in the file: "/size" of the benchmark's name, "pkg:"
-    of the configuration, and units after a space, such as " ns/op".
-    """
-    config: Result = {}
-    for number, line in enumerate(_printed(text).split("\n"), 1):
-        line = line.lstrip("\ufeff").rstrip()
-        if match := _CONFIG.fullmatch(line):
-            config = config | {f"{match[1]}:": match[2]}
-        elif line.startswith("Benchmark"):
-            try:
-                yield config | _result(line)
-            except ValueError as why:
-                if notes is not None and len(line.split()) > 1:  # or -v announces it
-                    notes.append(f"line {number} is left out: {printable(f'{why}: {line}')[:80]}")
-
-
-def _result(line: str) -> Result:
-    """The values of a line. Raises ValueError, saying what is wrong."""
-    match = _RESULT.fullmatch(line)
-    if not match:
-        raise ValueError("it is no result")
-    name, procs, operations, rest = match.groups()
-    benchmark, *parts = name.split("/")
-    result: Result = {}
-    for part in parts:
-        key, equals, value = part.partition("=")
-        if key and equals and f"/{key}" not in result:
-            result[f"/{key}"] = value
-        else:
-            benchmark += f"/{part}"  # a part of the name that is not a key
-    fields = rest.split()
-    for value, unit in zip(fields[::2], fields[1::2], strict=True):
-        if f" {unit}" in result:
-            raise ValueError("a unit is there twice")
-        result[f" {unit}"] = float(value)
-    counts = {"procs": int(procs or 1), "operations": int(operations)}
-    return {"benchmark": benchmark} | counts | result
-
-
-def frame(rows: Iterable[Result], ours: bool = False) -> pd.DataFrame:
+def frame(results: Iterable[Sample], ours: bool = False) -> pd.DataFrame:
     """Results as a frame, see `read`; with `ours` all are from this package's programs."""
-    whole = pd.DataFrame(list(rows))
+    whole = pd.DataFrame(map(_row, results))
     if whole.empty:
         return pd.DataFrame(columns=[*_COLUMNS, *metrics.REPORTED])
     columns = list(map(str, whole))
@@ -118,8 +76,21 @@ def frame(rows: Iterable[Result], ours: bool = False) -> pd.DataFrame:
     words = whole["benchmark"].map(lambda name: benchmarks.of(name).variant)
     whole["variant"] = whole["benchmark"].mask(mine, words)
     whole = whole[["variant", "benchmark", *settings, *_COLUMNS[2:], *units]].rename(columns=names)
-    whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings)]
+    several = ["procs"] * (len(set(whole["procs"])) > 1)
+    whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings), *several]
     return whole
+
+
+def _row(result: Sample) -> dict[str, Any]:
+    """A result's values by their names in the file: "pkg:" of the configuration, "/size" of the
+    benchmark's name, and units after a space, such as " ns/op".
+    """
+    return {
+        **{f"{name}:": value for name, value in result.config.items()},
+        **{"benchmark": result.name, "procs": result.procs, "operations": result.n},
+        **{f"/{key}": value for key, value in result.keys.items()},
+        **{f" {unit}": value for unit, value in result.metrics.items()},
+    }
 
 
 def in_columns(printed: str) -> str:
@@ -133,27 +104,29 @@ def in_columns(printed: str) -> str:
     return printable("".join(f"{line}\n" for line in lines))
 
 
-def _of(source: str | Path) -> list[Result]:
+def _of(source: str | Path) -> list[Sample]:
     """The results of a file, or of a text of several lines."""
     text, place = str(source), "the text"
-    notes: list[str] = []
     if "\n" not in text:
         place = text
         try:
-            text = Path(text).read_text(encoding="utf-8", errors="replace")
+            data = Path(text).read_bytes()
         except OSError as error:
             raise GccostError(f"it cannot be read: {error.strerror}", place, _NAME_ONE) from None
-    rows = list(results(text, notes))
-    if not rows:
+        wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # of PowerShell
+        text = data.decode("utf-16" if wide else "utf-8", errors="replace")
+    found = benchfmt.parse(_printed(text), place, measured=False)
+    results = list(found.samples.values())
+    if not results:
         hint = "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"
         raise GccostError("it holds no result of a benchmark", place, hint)
-    if len(notes) > _TOLD:
-        notes[_TOLD:] = [f"{len(notes) - _TOLD} more lines are left out"]
-    if "gccost-format:" in rows[0]:
-        notes.append(_OF_A_RUN.format(Path(place).parent))
-    for note in notes:
-        print(f"{place}: {note}")
-    return [each | {"file:": place} for each in rows]
+    for problem in found.errors[:_TOLD]:
+        print(f"{problem} (left out)")
+    if more := len(found.errors[_TOLD:]):
+        print(f"{place}: {more} more lines are left out")
+    if "gccost-format" in results[0].config:
+        print(f"{place}: {_OF_A_RUN.format(Path(place).parent)}")
+    return [replace(each, config={**each.config, "file": place}) for each in results]
 
 
 def _printed(text: str) -> str:
