@@ -1,8 +1,10 @@
 package slab_test
 
 import (
+	"errors"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -145,8 +147,18 @@ func TestSerialPoolTakesTurns(t *testing.T) {
 }
 
 // TestFreeOfSerialPoolMayUseIt checks that Free can close handles and adopt objects of its
-// serial pool. Make may do so too.
+// serial pool, whatever the size of the objects and the number of CPUs. Make may do so too.
 func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
+	for _, with := range []struct{ cpus, bytes, n int }{
+		{2, 0, 10_000}, {2, 9 << 20, 200}, {128, 200 << 10, 2000},
+	} {
+		before := runtime.GOMAXPROCS(with.cpus)
+		freeUsesSerialPool(t, with.bytes, with.n)
+		runtime.GOMAXPROCS(before)
+	}
+}
+
+func freeUsesSerialPool(t *testing.T, bytes, n int) {
 	h := newHeap()
 	var mu sync.Mutex
 	var parts []handle
@@ -162,6 +174,7 @@ func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
 	var p *slab.Pool[object]
 	p = &slab.Pool[object]{
 		Serial: true,
+		Bytes:  bytes,
 		Free: func(dead []object) error {
 			for range dead {
 				part()
@@ -174,7 +187,7 @@ func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for i := 0; i < 20_000; i++ {
+		for i := 0; i < n; i++ {
 			one := p.Adopt(h.alloc())
 			mu.Lock()
 			parts = append(parts, one)
@@ -186,9 +199,35 @@ func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
-		t.Fatal("deadlock")
+		t.Fatalf("deadlock, with Bytes %d on %d CPUs", bytes, runtime.GOMAXPROCS(0))
 	}
 	checkFrees(t, h)
+}
+
+// TestOnlyAtOnceFreesInClose checks that the size of its objects does not make a pool AtOnce:
+// Close does not return the error of Free.
+func TestOnlyAtOnceFreesInClose(t *testing.T) {
+	want := errors.New("cannot free")
+	for _, bytes := range []int{-1, 0, 64 << 10, 1 << 30} {
+		for _, atOnce := range []bool{false, true} {
+			reported := make(chan error, 1)
+			p := &slab.Pool[object]{
+				AtOnce:  atOnce,
+				Bytes:   bytes,
+				Free:    func([]object) error { return want },
+				OnError: func(err error) { reported <- err },
+			}
+			got := p.Adopt(1).Close()
+			if !atOnce && got == nil {
+				got = <-reported
+			} else if !atOnce {
+				t.Errorf("Bytes %d: Close returns the error of Free", bytes)
+			}
+			if got != want {
+				t.Errorf("Bytes %d, AtOnce %v: the error is %v", bytes, atOnce, got)
+			}
+		}
+	}
 }
 
 // TestPanicInSerialPoolEndsTheTurn checks that the pool goes on after Free or Make panicked.
@@ -246,6 +285,82 @@ func TestGoexitEndsAUse(t *testing.T) {
 	p.Flush()
 	if !eventually(func() bool { return h.held() == 0 }) {
 		t.Error("the object is never freed")
+	}
+}
+
+// TestStatsCountForgottenObjects checks the numbers of closed and forgotten objects. Objects
+// that Make made and Get did not return are neither.
+func TestStatsCountForgottenObjects(t *testing.T) {
+	for _, atOnce := range []bool{true, false} {
+		h := newHeap()
+		p := h.pool()
+		p.AtOnce = atOnce
+		if got := p.Stats(); got != (slab.Stats{}) {
+			t.Errorf("AtOnce %v: a new pool has %+v", atOnce, got)
+		}
+		const n = 1000
+		made := 0
+		for i := 0; i < n; i++ {
+			for _, one := range []handle{get(t, p), p.Adopt(h.alloc())} {
+				made++
+				if i%10 == 0 {
+					_ = one.Close()
+				}
+			}
+		}
+		if got := p.Stats(); got.Closed+got.Waiting < n/5 || got.Closed > n/5 {
+			t.Errorf("AtOnce %v: %+v after %d were closed", atOnce, got, n/5)
+		}
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("AtOnce %v: %d objects are never freed", atOnce, left)
+		}
+		want := slab.Stats{Closed: n / 5, Forgotten: int64(made - n/5)}
+		if !eventually(func() bool { return p.Stats() == want }) {
+			t.Errorf("AtOnce %v: %+v, want %+v; Make made %d", atOnce, p.Stats(), want, h.made)
+		}
+	}
+}
+
+// TestLargeObjectsNeedBytes checks what a pool of objects of 1 MiB holds that are forgotten at
+// once: all if the collector is not shown them, a fraction if it is.
+func TestLargeObjectsNeedBytes(t *testing.T) {
+	const n = 2000
+	most := func(bytes, handles int) (most int) {
+		h := newHeap()
+		p := h.pool()
+		p.Bytes, p.Handles = bytes, handles
+		for i := 0; i < n; i++ {
+			p.Adopt(h.alloc())
+			if now := h.held(); now > most {
+				most = now
+			}
+		}
+		p.Flush()
+		collectUntil(h, 0)
+		return most
+	}
+	blind, slabs, alone := most(-1, 1), most(1<<20, 64), most(1<<20, 1)
+	t.Logf("at most %d of %d objects are held, %d with Bytes, %d with Handles 1 too", blind, n, slabs, alone)
+	if blind < n*9/10 || slabs > n/2 || alone > n/4 {
+		t.Errorf("at most %d of %d objects are held, %d with Bytes, %d with Handles 1 too", blind, n, slabs, alone)
+	}
+}
+
+// TestPanicOfFreeInTimerEndsTheProgram checks what the package says of a panic of Free.
+func TestPanicOfFreeInTimerEndsTheProgram(t *testing.T) {
+	if os.Getenv("SLAB_PANIC") != "" {
+		p := &slab.Pool[object]{Free: func([]object) error { panic("in Free") }}
+		p.Adopt(1).Close()
+		time.Sleep(time.Minute)
+		return
+	}
+	if runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
+		t.Skip("cannot start a process")
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestPanicOfFreeInTimerEndsTheProgram$")
+	child.Env = append(os.Environ(), "SLAB_PANIC=1")
+	if out, err := child.CombinedOutput(); err == nil || !strings.Contains(string(out), "panic: in Free") {
+		t.Errorf("the program ends with %v: %.2000s", err, out)
 	}
 }
 
@@ -321,6 +436,48 @@ func TestRandomLifetimes(t *testing.T) {
 		}
 		runtime.KeepAlive(kept)
 		checkFrees(t, h)
+	}
+}
+
+// TestLifetimesApart checks that the limit of TestRandomLifetimes is one for objects of like
+// lifetimes: a pool for each holds less than a pool for both.
+func TestLifetimesApart(t *testing.T) {
+	const short, long = 4500, 500 // live objects; the long-lived ones are replaced a hundredth as often
+	held := func(apart bool) float64 {
+		h := newHeap()
+		p, q := h.pool(), h.pool()
+		if !apart {
+			q = p
+		}
+		rng := rand.New(rand.NewSource(1))
+		shorts, longs := make([]handle, short), make([]handle, long)
+		for i := range longs {
+			longs[i] = q.Adopt(h.alloc())
+		}
+		for i := 0; i < 1_500_000; i++ {
+			if rng.Intn(100*short+long) < long {
+				longs[rng.Intn(long)] = q.Adopt(h.alloc())
+			} else {
+				shorts[rng.Intn(short)] = p.Adopt(h.alloc())
+			}
+		}
+		for i := 0; i < 10; i++ {
+			runtime.GC()
+			time.Sleep(5 * time.Millisecond)
+			p.Flush()
+			q.Flush()
+		}
+		runtime.KeepAlive(shorts)
+		runtime.KeepAlive(longs)
+		return float64(h.held()) / (short + long)
+	}
+	mixed, apart := held(false), held(true)
+	t.Logf("%.2f objects are held for each live one, %.2f with a pool for each lifetime", mixed, apart)
+	if raceEnabled {
+		return // sync.Pool drops slabs before they are full
+	}
+	if mixed < 6 || apart > 4.744*1.1 {
+		t.Errorf("%.2f objects are held for each live one, %.2f with a pool for each lifetime", mixed, apart)
 	}
 }
 
