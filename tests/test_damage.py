@@ -26,8 +26,7 @@ from gccost.errors import GccostError
 from gccost.judging import ledger, published, reference
 from gccost.judging import recorded as recorded_runs
 from gccost.judging.recording import Recording
-from gccost.measuring import campaign, runs, toolchains
-from gccost.measuring.cases import AUTO, FREE
+from gccost.measuring import campaign, jobs, runs, toolchains
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import notice
@@ -52,8 +51,9 @@ def test_unusable_lines_change_no_cost_and_are_listed_up_to_a_number(recorded, c
     with copy.samples_txt.open("ab") as file:
         file.write(b"\x00\xff garbage\n" + b"BenchmarkX\n" * 999)
     spoilt = Recording.load(LEMIRE, copy)
-    for variant in (FREE, AUTO):
-        assert spoilt.cost(variant, TODAY_GO) == recorded.cost(variant, TODAY_GO)
+    for case in ("AllocateFree", "AllocateAuto"):
+        name = jobs.name(case, TODAY_GO)
+        assert spoilt.cost(name) == recorded.cost(name)
     page = page_of(spoilt)
     assert page.count("This could not be used") == notice.SHOWN_PROBLEMS
     assert f"{len(spoilt.problems) - notice.SHOWN_PROBLEMS} more could not be used" in page

@@ -23,7 +23,7 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.claims import Study
-from gccost.judging.questions import asked, questions
+from gccost.judging.questions import asked
 from gccost.measuring import machine as hardware
 from gccost.measuring import pack, packed
 from gccost.measuring.campaign import finished
@@ -37,7 +37,7 @@ LEMIRE, TINY = STUDIES["lemire"], BUDGETS["tiny"]
 
 def make(output: Path, study: Study = LEMIRE) -> Path:
     """Make and unpack a pack of a study whose programs are scripts."""
-    pack.make([study], TINY, questions([study], TINY), asked([study]), output)
+    pack.make([study], TINY, asked([study]), output)
     with tarfile.open(output) as tar:
         tar.extractall(output.parent, filter="data")
     return output.parent / "gccost-pack"
@@ -210,4 +210,4 @@ def test_run_refuses_arguments_and_an_old_python(unpacked):
 
 def test_an_unknown_target_is_refused(tmp_path):
     with pytest.raises(GccostError, match="no target 'z80'"):
-        pack.make([], TINY, questions([], TINY), [], tmp_path / "x.tar.xz", goarch="z80")
+        pack.make([], TINY, [], tmp_path / "x.tar.xz", goarch="z80")

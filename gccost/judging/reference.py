@@ -5,7 +5,7 @@ writes. It is checked and added to the others; two machines are never pooled. Ch
 newest run of the machine that `reference.json` names. Another machine's run is shown in
 chapter 11, and for studies that no other run holds.
 
-`costs.csv` has two variants' costs from every added recording, so that a slow recording is
+`costs.csv` has two benchmarks' costs from every added recording, so that a slow recording is
 rejected even after older ones are deleted.
 """
 
@@ -29,17 +29,16 @@ from gccost.judging.claims import Study
 from gccost.judging.costs import METRIC
 from gccost.judging.recorded import main_machine
 from gccost.judging.recording import Recording
-from gccost.measuring import benchmarks, incoming, languages, machine, runs, toolchains
+from gccost.measuring import benchmarks, incoming, jobs, languages, machine, runs, toolchains
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.cases import CLEANUP, FREE
 from gccost.measuring.incoming import AGAIN
 from gccost.measuring.runs import Run
 from gccost.measuring.schema import AMOUNT, columns, rows
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import JUDGED, MARGIN
 
-# The variants that tell whether a machine was slower than usual.
-_COMPARED = {variant.benchmark: variant for variant in (FREE, CLEANUP)}
+# The benchmarks that tell whether a machine was slower than usual.
+_COMPARED = ("AllocateFree", "AllocateCleanup")
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
 _COSTS = columns("run:line machine:text go:line") | dict.fromkeys(_COMPARED, AMOUNT.or_null())
 
@@ -147,9 +146,12 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
         yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
     for why in incoming.faults(run):
         yield why, AGAIN
-    memory = machine.memory_for_a_sample(manifest["machine"])
-    cases = (case for study in studies if study.name in held for case in study.cases)
-    counts = {c.name: c.scaled(manifest["scale"]).capped(memory).n for c in cases}
+    memory, scale = machine.memory_for_a_sample(manifest["machine"]), manifest["scale"]
+    known = [job for study in studies if study.name in held for job in study.jobs.values()]
+    counts = {job["name"]: jobs.capped(jobs.scaled(job, scale), memory)["n"] for job in known}
+    table = run.table()
+    if other := [name for name in counts.keys() & table if table[name]["n"] != counts[name]]:
+        yield f"its jobs.csv has another N than its study: {min(other)}", AGAIN
     if not any(counts.get(s.full_name) in (0, s.n) for s in run.reading().samples.values()):
         yield "it holds no usable sample of its studies", AGAIN
 
@@ -173,15 +175,14 @@ def _slow(run: Run, costs: pd.DataFrame, known: pd.DataFrame) -> Iterator[str]:
 
 
 def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
-    """A row of costs.csv: the machine, the release, and each variant's cost in ns."""
-    cases = {(variant, TODAY_GO) for variant in _COMPARED.values()}
-    study = next(s for s in studies if cases <= {(c.variant, c.release) for c in s.cases})
+    """A row of costs.csv: the machine, the release, and each benchmark's cost in ns."""
+    names = {each: jobs.name(each, TODAY_GO) for each in _COMPARED}
+    study = next(each for each in studies if each.jobs.keys() >= {*names.values()})
     recording = Recording.load(study, run)
     described = run.manifest()["machine"]
     similar = json.dumps({name: described.get(name) for name in _MACHINE}, sort_keys=True)
     costs = {
-        name: [round(stats.estimate(recording.cost(variant, TODAY_GO)).value, 2)]
-        for name, variant in _COMPARED.items()
+        each: [round(stats.estimate(recording.cost(name)).value, 2)] for each, name in names.items()
     }
     return pd.DataFrame({"run": run.name, "machine": similar, "go": TODAY_GO, **costs})
 

@@ -15,7 +15,7 @@ from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run, cached
 
 MOST_ROUNDS = 1_000_000  # the largest valid round number
-_HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind")
+_HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind", "cpus", "rounds")
 _OWN = ("name", "procs", "operations", "line", "kind")  # columns
 
 

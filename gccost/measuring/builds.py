@@ -22,8 +22,9 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
-from gccost.measuring.cases import EXPERIMENTS, OVERLAY, Build
+from gccost.measuring.cases import OVERLAY
 from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring.jobs import EXPERIMENTS, Build
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number, title
 from gccost.processes import Environment
@@ -224,7 +225,7 @@ def build(
 ) -> Path:
     """Build a program's test binary with the given layout, and return its path.
 
-    `runtime` is that of a `cases.Variant`; `run` runs the command. With a `target`, Go's name
+    `runtime` is that of a `jobs.Build`; `run` runs the command. With a `target`, Go's name
     of a processor, it is built for a pack: without symbols, which are two thirds of the size.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.

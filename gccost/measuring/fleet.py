@@ -349,11 +349,11 @@ def _fault(run: Run, pack: Pack) -> str:
         return why
     pool = packed.plan(pack, described, {}).pool
     for sample in run.reading().samples.values():
-        case = pool.get(sample.full_name)
-        if case is None or case.n not in (0, sample.n):
+        job = pool.get(sample.full_name)
+        if job is None or job["n"] not in (0, sample.n):
             return f"its sample is not of the pack: {sample.full_name}, {sample.n} operations"
         if "elapsed-s" not in sample.metrics:
-            return f"its sample of {case.name} lacks its time"
+            return f"its sample of {job['name']} lacks its time"
     return ""
 
 

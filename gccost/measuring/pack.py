@@ -19,6 +19,7 @@ import random
 import re
 import sys
 import tarfile
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,12 @@ from typing import Any
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
-from gccost.measuring import builds, ccompilers, languages, machine, planning, toolchains
-from gccost.measuring.cases import Budget, Build, Study, one_of
+from gccost.measuring import builds, ccompilers, jobs, languages, machine, planning, toolchains
+from gccost.measuring.cases import Budget, Study, one_of
+from gccost.measuring.jobs import Build
 from gccost.measuring.machine import GOARCH
-from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
-from gccost.measuring.planning import Plan, Questions
+from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest
+from gccost.measuring.planning import Plan
 from gccost.measuring.progress import PrintedProgress, Say
 
 OLD_LIBC = "2.17"
@@ -55,7 +57,6 @@ PYTHONPATH=$here exec "$python" -sPB -m gccost.measuring.packed "$@"
 def make(
     studies: Sequence[Study],
     budget: Budget,
-    questions: Questions,
     claims: Sequence[Sequence[str]],
     output: Path,
     goarch: str = "",
@@ -72,7 +73,7 @@ def make(
     goarch = goarch or here
     one_of(_ARCHES, goarch, "target")
     anywhere = {**described, "allowed_cpus": sys.maxsize}
-    plan = planning.plan(studies, budget, questions, say, description=anywhere)
+    plan = planning.plan(studies, budget, say=say, description=anywhere)
     if not plan.pool:
         raise MissingTool(f"nothing can be packed: {'; '.join(plan.missing.values())}")
     if "C compiler" in plan.compiler and (old_libc or goarch != here):
@@ -82,6 +83,8 @@ def make(
         built = _build(plan, goarch, folder)
         manifest = _manifest(plan, built)
         manifest |= {"goarch": goarch, "claims": [list(claim) for claim in claims]}
+        whole = ChainMap(*(dict(study.jobs) for study in studies))  # with any machine's N
+        manifest["jobs"] = [whole[name] for name in plan.pool]
         say("compressing")
         with writing(output):
             _write(output, manifest, built.values())
@@ -91,7 +94,7 @@ def make(
 
 def _build(plan: Plan, goarch: str, folder: Path) -> dict[str, dict[str, Path]]:
     """Build each program in its number of layouts; return its files by name, by build."""
-    wanted = sorted({case.build for case in plan.pool.values()})
+    wanted = sorted({jobs.build(job) for job in plan.pool.values()})
     chance = random.SystemRandom()
 
     def build(what: Build, run: builds.Run) -> dict[str, Path]:
@@ -122,10 +125,7 @@ def _manifest(plan: Plan, built: Mapping[str, Mapping[str, Path]]) -> dict[str, 
         "glibc": _needed_libc(path for path in programs if path.suffix == ".test"),
         "budget": plan.budget.name,
         "made": made,
-        "studies": [
-            study_json(study, tuple(case for case in study.cases if case.name in plan.pool))
-            for study in plan.studies
-        ],
+        "studies": {name: sorted(plan.pool.keys() & own) for name, own in plan.studies.items()},
         "programs": plan.programs,
         "compilers": {kind: compiler.version for kind, compiler in plan.compiler.items()},
         "random_layout": plan.random_layouts,

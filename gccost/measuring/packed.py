@@ -26,15 +26,16 @@ from typing import Any
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import writing
-from gccost.measuring import campaign, jdks, jobs, machine, planning, sampler, toolchains
+from gccost.measuring import campaign, jdks, machine, planning, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.jobs import Build, Job
 from gccost.measuring.machine import GOARCH
-from gccost.measuring.planning import OpenQuestion, Plan, Questions, Standing
+from gccost.measuring.planning import OpenQuestion, Plan, Standing
 from gccost.measuring.progress import MEASURING, PrintedProgress
 from gccost.measuring.runs import Run
 
-FORMAT = 4  # of pack.json and of the answers to a campaign
+FORMAT = 5  # of pack.json and of the answers to a campaign
 Pack = Mapping[str, Any]  # the content of pack.json
 PROGRAMS = "programs"  # the folder of the binaries
 _BOOT = Path("/proc/sys/kernel/random/boot_id")  # one for all containers of a machine
@@ -50,26 +51,6 @@ def build_name(build: Build) -> str:
     return "-".join(filter(None, parts))
 
 
-def study_json(study: Study, cases: tuple[Case, ...]) -> dict[str, Any]:
-    """A study with some of its cases, as plain JSON; `read_study` reads it."""
-    return {
-        "name": study.name,
-        "document": study.document,
-        "cases": [vars(case) | {"variant": vars(case.variant)} for case in cases],
-    }
-
-
-def read_study(entry: Mapping[str, Any]) -> Study:
-    """The study that `study_json` wrote."""
-
-    def variant(fields: Mapping[str, Any]) -> Variant:
-        pairs = {name: tuple(map(tuple, fields[name])) for name in ("sub", "more")}
-        return Variant(**{**fields, **pairs})
-
-    cases = tuple(Case(**{**case, "variant": variant(case["variant"])}) for case in entry["cases"])
-    return Study(entry["name"], "", "", cases, entry["document"])
-
-
 @dataclass(frozen=True)
 class PackedPlan(Plan):
     """A plan whose programs are already built; `pack` is the content of pack.json."""
@@ -82,9 +63,9 @@ class PackedPlan(Plan):
         name: str = files[layout % len(files)]
         return paths.ROOT / PROGRAMS / Path(name).parts[0]
 
-    def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
-        java = _jvm(case.release)
-        return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
+    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> Sample:
+        java = _jvm(job["release"])
+        return sampler.sample(job, binary, scratch, java=java, profile=profile)
 
 
 def _jvm(release: str) -> Path | None:
@@ -97,18 +78,11 @@ def plan(pack: Pack, described: machine.Description, lacking: Mapping[str, str])
 
     `lacking` has what the machine `lacks`, as reasons by release.
     """
-    budget = BUDGETS[pack["budget"]]
-    studies = tuple(map(read_study, pack["studies"]))
-    cases = {case.name: case for study in studies for case in study.cases}
-    claimed = {name for claim in pack["claims"] for name in claim}
-    needed = frozenset(
-        (case.variant, case.release) for name, case in cases.items() if name in claimed
-    )
     layouts = pack["random_layout"].items()
     made = PackedPlan(
-        studies,
-        budget,
-        Questions(needed, lambda run: standing(run, pack)),
+        pack["studies"],
+        BUDGETS[pack["budget"]],
+        lambda run: standing(run, pack),
         {**described, **pack["made"]},
         missing={**pack["missing"], **lacking},
         programs=pack["programs"],
@@ -116,17 +90,15 @@ def plan(pack: Pack, described: machine.Description, lacking: Mapping[str, str])
         random_layouts={release: new for release, new in layouts if release not in lacking},
         pack=pack,
     )
-    for study in studies:
-        for case in planning.fitting(study, budget, made.questions, made.description):
-            if case.release not in lacking:
-                made.pool.setdefault(case.name, case)
+    fits = planning.fitting(pack["jobs"], made.description)
+    made.add(job for job in fits if job["release"] not in lacking)
     return made
 
 
 def lacks(pack: Pack) -> dict[str, str]:
     """Why this machine cannot run the pack's programs of some releases, by release."""
     lacking = {}
-    for release in {case["release"] for study in pack["studies"] for case in study["cases"]}:
+    for release in {job["release"] for job in pack["jobs"]}:
         try:
             _jvm(release)
         except MissingTool as error:
