@@ -259,14 +259,13 @@ def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
     programs. Each call of run adds a sitting. Copy the archive that it writes back, and add it
     here with gccost add.
     """
-    from gccost.judging.questions import questions
     from gccost.studies import STUDIES, declared
 
     chosen = [declared(name) for name in names] or [
         study for study in STUDIES.values() if not study.on_request
     ]
     limit = budget(budget_name)
-    pack.make(chosen, limit, questions(chosen, limit), output, _say)
+    pack.make(chosen, limit, output, _say)
 
 
 @main.command("fleet")
@@ -370,8 +369,8 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
         if study.on_request and (what := toolchains.absent(study.releases)):
             _say(what)
     with _progress("measuring") as watched:
-        asked = questions(together, limit)
-        plan = planning.plan(together, limit, asked, _say, progress=watched)
+        standing = questions(together, limit)
+        plan = planning.plan(together, limit, standing, _say, progress=watched)
         plan = replace(plan, budget=limit.left(_began(), time.time(), pages))
         if limit.seconds:
             _say(
@@ -414,7 +413,7 @@ def _measured(plan: planning.Plan, run: Run, studies: list[str]) -> str:
     done = run.manifest()["finished"]
     ended = [*studies, plan.budget.name, *done]
     budget = next(name for name in ended if name in done)
-    standing = plan.questions.standing(run)
+    standing = plan.standing(run)
     verdicts = ""
     if standing.verdicts:
         verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "

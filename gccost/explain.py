@@ -25,7 +25,6 @@ from gccost.measuring import profiles
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.opening import reference
 from gccost.studies import handles
-from gccost.studies.remedies import SETTLED
 
 PARTS = {
     "registering": "registering and removing",
@@ -174,8 +173,7 @@ def _kinds(calls: pd.Series, sampling: bool) -> list[dict[Any, Any]]:
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
     recording = Recording.load(handles.STUDY, reference(handles.STUDY))
-    one_each = handles.handle("Finalizer", 8)
-    saved = SavedShare(one_each, handles.ADOPTED, handles.FREE, SETTLED)
+    saved = SavedShare("HandleFinalizer/bytes=8", "HandleAdopted", "HandleFree", "settled_ns")
     return recording.estimate(saved, TODAY_GO).value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial, wraps
 from typing import Any, Literal, TypeVar
 
@@ -18,7 +18,7 @@ from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
 from gccost.judging.models import walked
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
-from gccost.measuring import benchmarks, gctrace, toolchains
+from gccost.measuring import gctrace, jobs, toolchains
 from gccost.measuring.jobs import IDENTITY
 from gccost.measuring.profiles import Profile
 from gccost.measuring.runs import Run
@@ -234,15 +234,14 @@ class Frames:
     def _cost(self, name: str, metric: str, samples: pd.DataFrame | None = None) -> pd.Series:
         """The cost of a case as a row of costs, from all of its samples or from some."""
         recording = self.recording
-        case = recording.case[name]
 
         def recorded() -> Figure | None:
             other = recording if self._aside else recording.instead()
-            return other.cost(case.variant, case.release, metric) if other else None
+            return other.cost(name, metric) if other else None
 
         own = None
         if not self._aside and recording.showing(name) is recording:
-            own = recording.cost(case.variant, case.release, metric)
+            own = recording.cost(name, metric)
             if samples is not None:
                 own = recording.cost_of(name, metric, samples)
         signed, fewest = estimating.is_signed(metric), recording.fewest(name)
@@ -329,14 +328,13 @@ class Frames:
     def controls(self) -> pd.DataFrame:
         """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
         rows = []
-        for case in self.recording.study.cases:
-            if case.variant.control:
-                words = benchmarks.of(case.variant.benchmark).variant
-                ratio = Ratio(case.variant, replace(case.variant, control=""))
-                estimate = self.recording.showing(case.name).estimate(ratio, case.release)
+        for name, job in self.recording.jobs.items():
+            if "control" in job:
+                ratio = Ratio(name, jobs.uncontrolled(job))
+                estimate = self.recording.showing(name).estimate(ratio, job["release"])
                 if estimate.n:
                     figures = estimating.row(estimate).values()
-                    rows.append([toolchains.title(case.release), words, *figures])
+                    rows.append([toolchains.title(job["release"]), job["variant"], *figures])
         return pd.DataFrame(rows, columns=["release", "variant", *VALUES])
 
     # --- Profiles and traces -----------------------------------------------
@@ -404,7 +402,7 @@ class Frames:
         recording = self.recording
 
         def percent(of_run: Recording) -> Figure:
-            return propagate(lambda share: 100 * share, [of_run.share_of(job, of)])
+            return propagate(lambda share: 100 * share, [of_run.share(job, of)])
 
         def recorded() -> Figure | None:
             other = recording if self._aside else recording.instead()

@@ -115,7 +115,7 @@ def _measure(study: Study) -> str:
 def _measured_in(study: Study, run: Run) -> bool:
     """Whether a run has samples of a study, finished or not."""
     measured = {sample.full_name for sample in run.reading().samples.values()}
-    return any(case.name in measured for case in study.cases)
+    return not measured.isdisjoint(study.jobs)
 
 
 def _why_recorded(study: Study, own: list[Run]) -> str:
@@ -163,10 +163,10 @@ def measured(study: Study, settings: Settings) -> Shown:
 
 def _plan(study: Study, settings: Settings, watched: Progress | None = None) -> planning.Plan:
     """The plan of a study; it downloads what is missing if its progress is watched."""
-    asked = questions([study], settings.budget)
+    standing = questions([study], settings.budget)
     fetch = watched is not None
     shown = watched or unwatched
-    return planning.plan([study], settings.budget, asked, fetch=fetch, progress=shown)
+    return planning.plan([study], settings.budget, standing, fetch=fetch, progress=shown)
 
 
 def _replayed(study: Study, *notices: str) -> Shown:

@@ -15,7 +15,7 @@ from gccost.judging.claims import Study
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import planning, runs
+from gccost.measuring import jobs, planning, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.progress import MEASURING, Progress
 from gccost.showing import notice
@@ -48,14 +48,14 @@ def assert_complete(run: runs.Run) -> None:
     """Check that the run is finished and holds every sample of the first rounds and no other."""
     assert run.reading().errors == []
     assert "lemire" in run.manifest()["finished"]["tiny"]["studies"]
-    pool = {case.name: case for case in LEMIRE.within(TINY)}
-    plan = planning.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
+    pool = {job["name"]: job for job in LEMIRE.within(TINY)}
+    plan = planning.Plan({"lemire": pool}, TINY, planning.settled, {})
     frame = samples.of_run(run).frame
     assert len(frame) == len(run.reading().samples)
     assert frame.groupby(["name", "round"]).size().to_dict() == {
-        (name, number): case.processes
-        for name, case in pool.items()
-        for number in range(1, plan.rounds(case) + 1)
+        (name, number): jobs.processes(job)
+        for name, job in pool.items()
+        for number in range(1, plan.rounds(job) + 1)
     }
 
 
@@ -63,12 +63,12 @@ def assert_only_lost(study: Study, run: runs.Run, lost: str, why: str) -> None:
     """Check that a run has all cases but those with this in their names, and says why not."""
     assert run.reading().errors == []
     recording = Recording.load(study, run)
-    due = {case.name for case in study.within(TINY)}
+    due = {job["name"] for job in study.within(TINY)}
     lacking = due - {*recording.frame["name"]}
     assert lacking == {name for name in due if lost in name} != set()
     assert re.search(rf"{why}.*(it is|its cases are) skipped", page_of(recording))
     for row in ledger.rows({study.name: recording}, [study]):
-        needed = {variant.on(row.release) for variant in row.claim.quantity.variants}
+        needed = {jobs.name(case, row.release) for case in row.claim.quantity.cases}
         if needed & lacking:
             assert row.verdict.label is Label.UNMEASURED
             assert why in row.verdict.reason

@@ -19,7 +19,7 @@ from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
 from gccost.judging import kinds
-from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
+from gccost.measuring import builds, ccompilers, jdks, jobs, standins, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain
@@ -98,7 +98,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def due(plan: Plan, number: int) -> dict[str, int]:
     """The number of samples of each case in round `number` of the first rounds."""
-    return {c.name: c.processes for c in plan.pool.values() if plan.rounds(c) >= number}
+    due = [job for job in plan.pool.values() if plan.rounds(job) >= number]
+    return {job["name"]: jobs.processes(job) for job in due}
 
 
 @dataclass

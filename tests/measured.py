@@ -6,6 +6,7 @@ As a program, `gccost` that measures no other cases.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
@@ -18,9 +19,10 @@ from faketools import PATIENCE
 
 from gccost import cli, paths, processes
 from gccost.errors import MissingTool
-from gccost.measuring import builds, jobs, planning, sampler, toolchains
+from gccost.measuring import builds, planning, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.jobs import Job
 from gccost.showing import gokernel, programs
 from gccost.studies import STUDIES
 
@@ -29,31 +31,32 @@ WHOLE = {"lemire", "siebenmann"}  # their chapters are drawn as a reader sees th
 RECORDED = {"06-release-by-release", "09-how-sure"}
 
 
-def kinds(case: Case) -> Iterator[Hashable]:
+def kinds(job: Job) -> Iterator[Hashable]:
     """What a case shows that another may not: its program's benchmark, release and keys."""
-    yield case.program, case.variant.benchmark
-    yield case.program, case.release
-    yield from case.variant.keys()
-    yield from ((case.program, key) for key, _ in case.variant.sub)
+    yield job["program"], job["benchmark"]
+    yield job["program"], job["release"]
+    printed, settings = re.split("/(?=go=|jdk=)", job["name"])
+    yield from re.findall(r"(\w+)=", settings)
+    yield from ((job["program"], key) for key in re.findall(r"(\w+)=", printed))
 
 
-def one_of_a_kind() -> dict[str, Case]:
+def one_of_a_kind() -> dict[str, Job]:
     """All cases of some studies, and of the others the first of each kind, if possible today's."""
     seen: set[Hashable] = set()
     first = {}
     for study in STUDIES.values():
         today = toolchains.today(study.document)
         cases = () if study.on_request else study.within(BUDGETS["tiny"])
-        for case in sorted(cases, key=lambda case: case.release != today):
-            if study.name in WHOLE or not seen.issuperset(kinds(case)):
-                first.setdefault(case.name, case)
-                seen.update(kinds(case))
+        for job in sorted(cases, key=lambda job: job["release"] != today):
+            if study.name in WHOLE or not seen.issuperset(kinds(job)):
+                first.setdefault(job["name"], job)
+                seen.update(kinds(job))
     return first
 
 
-def run_sample(program: Path, case: Case, scratch: Path, **more: Any) -> Sample:
-    """The sample of a case in a fresh process; see `sampler.sample`."""
-    return sampler.sample(jobs.job(case), program, scratch, **more)
+def run_sample(program: Path, job: Job, scratch: Path, **more: Any) -> Sample:
+    """The sample of a job in a fresh process; see `sampler.sample`."""
+    return sampler.sample(job, program, scratch, **more)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def made(tmp_path_factory) -> Made:
 def main() -> None:
     builds.BUILD_SECONDS = programs.SHELL_SECONDS = PATIENCE
     kept, fitting, notebooks = one_of_a_kind(), planning.fitting, cli._notebooks
-    planning.fitting = lambda *given: [c for c in fitting(*given) if c.name in kept]
+    planning.fitting = lambda *given: [job for job in fitting(*given) if job["name"] in kept]
     cli._notebooks = lambda settings: [n for n in notebooks(settings) if n.stem not in RECORDED]
     cli.main()
 

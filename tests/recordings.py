@@ -20,12 +20,14 @@ from gccost.judging import ledger, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, jobs, languages, profiles, runs
+from gccost.measuring import benchfmt, jobs, languages, planning, profiles, runs
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.cases import BUDGETS, EXPERIMENTS, Case
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.jobs import EXPERIMENTS, Job
 from gccost.measuring.machine import fingerprint
+from gccost.measuring.sampler import is_traced
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
-from gccost.studies.runtime import HINT, PLUS
 
 # ns per operation by benchmark; ns per record in the list by benchmark and order.
 NS = {
@@ -106,7 +108,7 @@ STACKS: Stacks = [
     (["runtime.gcBgMarkWorker"], 15),
 ]
 Metrics = dict[str, float]
-Change = Callable[[Case, int, Metrics], None]
+Change = Callable[[Job, int, Metrics], None]
 
 
 def record(
@@ -130,25 +132,25 @@ def record(
     )
     chance = random.Random(1)
     lines = []
-    cases = [c for c in STUDIES[study].within(BUDGETS["standard"]) if c.cpus <= cpus]
+    due = planning.fitting(STUDIES[study].within(BUDGETS["standard"]), machine)
     for number in range(1, rounds + 1):
-        for case in cases:
-            for _ in range(case.processes):
-                metrics = _metrics(case, number, ns, chance)
+        for job in due:
+            for _ in range(jobs.processes(job)):
+                metrics = _metrics(job, number, ns, chance)
                 if change:
-                    change(case, number, metrics)
+                    change(job, number, metrics)
                 if metrics:
-                    lines.append(benchfmt.format_line(sample(case, metrics)))
-            if case.variant.profile:
-                path = run.profile(case.name, number)
+                    lines.append(benchfmt.format_line(of_job(job, metrics)))
+            if "profile" in job:
+                path = run.profile(job["name"], number)
                 path.parent.mkdir(exist_ok=True)
-                write_profile(path, [(s, ns_ * 10**7 + number) for s, ns_ in _stacks(case)])
-            if case.traced and number == 1:
-                path = run.gctrace(case.name)
+                write_profile(path, [(s, ns_ * 10**7 + number) for s, ns_ in _stacks(job)])
+            if is_traced(job) and number == 1:
+                path = run.gctrace(job["name"])
                 path.parent.mkdir(exist_ok=True)
                 trace = [TRACE.replace("gc 3 @0.027", f"gc {i} @{i / 1000:.3f}") for i in range(9)]
                 path.write_bytes(gzip.compress("\n".join(trace[1:]).encode(), mtime=0))
-    jobs.write(run.jobs_csv, map(jobs.job, cases))
+    jobs.write(run.jobs_csv, due)
     run.append(lines)
     run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
     run.finish("standard", "it was made up", [study])
@@ -187,17 +189,25 @@ def empty(folder: Path, study: str) -> Recording:
     return replace(Recording.load(STUDIES[study], run), instead=lambda: None)
 
 
-def sample(case: Case, metrics: Metrics) -> benchfmt.Sample:
-    """A sample of a case."""
-    return of_job(jobs.job(case), metrics)
+def job(case: str, release: str = TODAY_GO, n: int = 1000) -> Job:
+    """A job of a case with N operations."""
+    return jobs.sized(jobs.job(case, release), n)
+
+
+def is_of(job: Job, *cases: str) -> bool:
+    """Whether a job is one of these cases."""
+    return job["name"] in {jobs.name(case, job["release"]) for case in cases}
+
+
+def keys(job: Job) -> dict[str, str]:
+    """The keys in a job's name."""
+    return dict(key.split("=") for key in job["name"].split("/")[1:])
 
 
 def of_job(job: jobs.Job, metrics: Metrics) -> benchfmt.Sample:
     """A sample of a job."""
     procs = 1 if job["setting"] == "precise" else 2
-    name, *keys = job["name"].split("/")
-    values = dict(key.split("=") for key in keys)
-    return benchfmt.Sample(name, job["n"] or 1000, metrics, values, procs)
+    return benchfmt.Sample(job["benchmark"], job["n"] or 1000, metrics, keys(job), procs)
 
 
 def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:
@@ -223,62 +233,62 @@ def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path
 # --- The model --------------------------------------------------------------------
 
 
-def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Random) -> Metrics:
+def _metrics(job: Job, number: int, ns: Mapping[str, float], chance: random.Random) -> Metrics:
     noise = chance.gauss(1, 0.005)
     common = {"round": number, "unix-s": 1e9 + number, "elapsed-s": 1}
-    if case.release.startswith("jdk"):
-        return common | _of_a_jvm(case, noise)
-    patched = HINTED if case.variant.runtime == HINT else INDEXED
-    known = {**NS, **({} if case.variant.runtime in WALKING else patched), **ns}
-    metrics = common | _of_go(case, _time(case, known) * noise)
-    if case.program == "signing":
-        metrics |= _of_a_service(case, metrics["ns/op"], number)
-    if case.variant.benchmark == "AcrossAttach":
+    if job["release"].startswith("jdk"):
+        return common | _of_a_jvm(job, noise)
+    patched = HINTED if keys(job).get("runtime") == "hint" else INDEXED
+    known = {**NS, **({} if keys(job).get("runtime", "") in WALKING else patched), **ns}
+    metrics = common | _of_go(job, _time(job, known) * noise)
+    if job["program"] == "signing":
+        metrics |= _of_a_service(job, metrics["ns/op"], number)
+    if job["benchmark"] == "AcrossAttach":
         at = {f"at-{x}-records-ns": (CALL + x) * noise for x in range(64, 1024, 128)}
         metrics |= at | {"call-ns": 580.0 * noise}
-    if case.variant.benchmark == "AcrossLive":
+    if job["benchmark"] == "AcrossLive":
         metrics["special-ns"] = 90.0 * noise
-    if case.program == "specials":
-        metrics |= _of_specials(case, known, noise)
-    if case.program == "cycles":
-        metrics |= _of_cycles(case, known, noise)
-    if case.program.startswith("libraries/"):
-        held = 1e3 if "Closed" in case.variant.benchmark else 1e7
+    if job["program"] == "specials":
+        metrics |= _of_specials(job, known, noise)
+    if job["program"] == "cycles":
+        metrics |= _of_cycles(job, known, noise)
+    if job["program"].startswith("libraries/"):
+        held = 1e3 if "Closed" in job["benchmark"] else 1e7
         metrics |= {f"rss-bytes-{i}": held * (1 + i % 8) * noise for i in range(1, 33)}
         metrics["peak-rss-bytes"] = 9 * held * noise
-    if case.program == "remedies":
+    if job["program"] == "remedies":
         metrics["c-held/live"] = 2 * noise
     return metrics
 
 
-def _time(case: Case, known: Mapping[str, float]) -> float:
+def _time(job: Job, known: Mapping[str, float]) -> float:
     """The time per operation in ns."""
-    variant, sub = case.variant, dict(case.variant.sub)
-    if case.program == "signing":
-        return 1e9 / _rate(case)
+    sub, runtime = keys(job), keys(job).get("runtime", "")
+    if job["program"] == "signing":
+        return 1e9 / _rate(job)
     if "bytes" in sub and "order" in sub:
-        return _call(case, known, 8064 / int(sub["bytes"]) / 2)
-    if "words" in sub and variant.runtime in WALKING:
+        return _call(job, known, 8064 / int(sub["bytes"]) / 2)
+    if "words" in sub and runtime in WALKING:
         size = 8 * int(sub["words"])
         records = 8192 // size + size / 20
         added = {"Allocate": 0.0, "Finalize": 160.0 + 0.6 * records, "Cleanup": 190 + 0.6 * records}
-        return 8 + 0.17 * size + added[variant.benchmark.removeprefix("Across")]
-    time = 1e6 if variant.benchmark in CYCLES else known.get(variant.benchmark, OTHERWISE)
-    return time * (0.92 if variant.gogc == "off" else 1) * (0.8 if variant.runtime == PLUS else 1)
+        return 8 + 0.17 * size + added[job["benchmark"].removeprefix("Across")]
+    time = 1e6 if job["benchmark"] in CYCLES else known.get(job["benchmark"], OTHERWISE)
+    return time * (0.92 if sub.get("gogc") == "off" else 1) * (0.8 if runtime == "plus" else 1)
 
 
-def _call(case: Case, known: Mapping[str, float], records: float) -> float:
+def _call(job: Job, known: Mapping[str, float], records: float) -> float:
     """The time in ns of a call whose span's list has this many records."""
-    order = dict(case.variant.sub)["order"]
+    order = keys(job)["order"]
     each = known.get(
-        f"{case.variant.benchmark} {order} {case.variant.runtime}".strip(), known[order]
+        f"{job['benchmark']} {order} {keys(job).get('runtime', '')}".strip(), known[order]
     )
-    return CALL * (1.3 if "Cleanup" in case.variant.benchmark else 1) + each * records
+    return CALL * (1.3 if "Cleanup" in job["benchmark"] else 1) + each * records
 
 
-def _of_go(case: Case, time: float) -> Metrics:
-    off = case.variant.gogc == "off"
-    left = case.n if case.leaks or off else 0
+def _of_go(job: Job, time: float) -> Metrics:
+    off = keys(job).get("gogc") == "off"
+    left = job["n"] if jobs.has(job, "leaks") or off else 0
     metrics = {
         "ns/op": time,
         "cpu-ns/op": time * 1.05,
@@ -286,29 +296,29 @@ def _of_go(case: Case, time: float) -> Metrics:
         "settled-cpu-ns/op": time * 1.1,
         "run-delay-share": 0.02,
         "gc-cycles": 3,
-        "faults": case.n * (0.9 if off else 0.01),
+        "faults": job["n"] * (0.9 if off else 0.01),
         "peak-rss-bytes": 1e8,
-        "c-allocated": case.n,
-        "c-freed": case.n - left,
+        "c-allocated": job["n"],
+        "c-freed": job["n"] - left,
         "c-unfreed-loop": left,
-        "c-unfreed-drained": case.n if case.leaks else 0,
+        "c-unfreed-drained": job["n"] if jobs.has(job, "leaks") else 0,
         "c-misfreed": 0,
         "allocs/op": 1,
         "B/op": 8,
     }
-    if case.variant.benchmark in CYCLES:
-        metrics["gc-cycles-to-free"] = CYCLES[case.variant.benchmark]
+    if job["benchmark"] in CYCLES:
+        metrics["gc-cycles-to-free"] = CYCLES[job["benchmark"]]
     return metrics
 
 
-def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
+def _of_specials(job: Job, known: Mapping[str, float], noise: float) -> Metrics:
     """Further metrics of chapter 07's programs."""
-    sub = dict(case.variant.sub)
+    sub = keys(job)
     if "bytes" in sub and "order" in sub:
         records = 8064 // int(sub["bytes"])
         at = [records * (i + 0.5) / 8 for i in range(8)]
-        calls = {f"at-{x:g}-records-ns": _call(case, known, x) * noise for x in at}
-        held = 56.0 * records * (1.05 if case.variant.runtime else 1)
+        calls = {f"at-{x:g}-records-ns": _call(job, known, x) * noise for x in at}
+        held = 56.0 * records * (1.05 if keys(job).get("runtime", "") else 1)
         return calls | {
             "call-ns": sum(calls.values()) / 8,
             "records": records / 2,
@@ -316,64 +326,63 @@ def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metric
         }
     if "others" in sub:
         return {"passed-records/op": 120 / (1 + int(sub["others"])), "held-records/op": 150}
-    if case.variant.benchmark.startswith("Loop"):
+    if job["benchmark"].startswith("Loop"):
         return {"stride-bytes": int(sub["bytes"]) * (1 + int(sub.get("dummies", "0")))}
     return {}
 
 
-def _of_cycles(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
+def _of_cycles(job: Job, known: Mapping[str, float], noise: float) -> Metrics:
     """Further metrics of GC cycles with live specials."""
-    each = known.get(f"special {case.variant.runtime}".strip(), 10.0)
+    each = known.get(f"special {keys(job).get('runtime', '')}".strip(), 10.0)
     cycles = {
-        f"at-{x}-records-ns": 1e6 + each * x * noise for x in range(0, case.n + 1, case.n // 8)
+        f"at-{x}-records-ns": 1e6 + each * x * noise for x in range(0, job["n"] + 1, job["n"] // 8)
     }
     parts = {"mark-ns/special": 0.8 * each, "sweep-ns/special": 0.2 * each}
     return cycles | parts | {"rss-bytes/special": 90.0}
 
 
-def _rate(case: Case) -> float:
+def _rate(job: Job) -> float:
     """Signatures per second, modelled on the document's machine."""
-    variant = case.variant
-    goroutines = int(dict(variant.sub).get("goroutines", "1"))
-    if variant.benchmark == "SignInTurns":
-        collapsed = variant.gogc == "100" and goroutines >= 32
+    goroutines, gogc = int(keys(job).get("goroutines", "1")), keys(job)["gogc"]
+    if job["benchmark"] == "SignInTurns":
+        collapsed = gogc == "100" and goroutines >= 32
         return 45_000.0 - 40 * goroutines - (16_000.0 if collapsed else 0.0)
     table = published.table("cloudflare-throughput").itertuples(index=False)
     known = {(int(g), str(q)): float(v) for g, q, v in table}
     # Follow the document's points; beyond the physical cores, little is gained.
     rising = 30_600.0 * min(goroutines, 24) * 0.8 + 4000.0 * max(goroutines - 24, 0)
     falling = 274_622.0 * min(1.0, (17 / goroutines) ** 1.2)
-    made = known.get((goroutines, variant.gogc), falling if variant.gogc == "100" else rising)
-    return min(made, 30_618.5 * goroutines) if variant.gogc == "100" else made
+    made = known.get((goroutines, gogc), falling if gogc == "100" else rising)
+    return min(made, 30_618.5 * goroutines) if gogc == "100" else made
 
 
-def _of_a_service(case: Case, time: float, number: int) -> Metrics:
+def _of_a_service(job: Job, time: float, number: int) -> Metrics:
     """Further metrics of chapter 04's programs."""
-    variant = case.variant
-    busy = min(int(dict(variant.sub)["goroutines"]), 30) if variant.benchmark == "Sign" else 1
-    cycles = {"100": 100.0, "off": 0.0}.get(variant.gogc, 5.0)
+    gogc = keys(job)["gogc"]
+    busy = min(int(keys(job)["goroutines"]), 30) if job["benchmark"] == "Sign" else 1
+    cycles = {"100": 100.0, "off": 0.0}.get(gogc, 5.0)
     metrics = {
         "op/s": 1e9 / time,
         "cpu-ns/op": busy * time,
         "op/cpu-s": 1e9 / time / busy,
         "cpus-busy": busy,
         "gc-cycles": cycles,
-        "gc-cycles/s": 679.0 if variant.gogc == "100" else 6.0,
-        "faults": 9000.0 * (2 + number % 2) if variant.gogc == "off" else 1000.0 + 10 * number,
+        "gc-cycles/s": 679.0 if gogc == "100" else 6.0,
+        "faults": 9000.0 * (2 + number % 2) if gogc == "off" else 1000.0 + 10 * number,
         "gc-share-memstats": 0.1,
         "gc-share-classes": 3.0,
         "gctrace-share": 0.12,
-        "peak-rss-bytes": 5e8 if variant.gogc == "off" else 5e7,
+        "peak-rss-bytes": 5e8 if gogc == "off" else 5e7,
     }
     if cycles:
-        metrics["gc-cycle-op"] = 116.0 if int(variant.procs or 48) >= 32 else 1000.0
+        metrics["gc-cycle-op"] = 116.0 if int(keys(job).get("gomaxprocs", 48)) >= 32 else 1000.0
     return metrics
 
 
-def _of_a_jvm(case: Case, noise: float) -> Metrics:
-    kind, more = case.variant.benchmark, dict(case.variant.more)
+def _of_a_jvm(job: Job, noise: float) -> Metrics:
+    kind, more = job["benchmark"], keys(job)
     if kind.startswith("Leak"):
-        remaining = int(dict(case.variant.sub)["remaining"])
+        remaining = int(keys(job)["remaining"])
         opened, allocated = remaining >= 80, remaining >= 32
         lost = allocated and not opened and kind == "LeakNaive"
         freed = allocated and not lost
@@ -389,16 +398,16 @@ def _of_a_jvm(case: Case, noise: float) -> Metrics:
         return {"registered/op": left, "held/op": left} | drained
     if kind == "Finalize" and int(more.get("heap", 64)) < 16:
         return {"died": 1.0}
-    if case.program == "jmh":
+    if job["program"] == "jmh":
         ns = JMH_NS[kind] * noise
         return {"ns/op": ns} | {f"lap{i:02}-ns/op": ns * (1 + 2 * (i == 1)) for i in range(1, 11)}
-    if case.program == "cleaners":
+    if job["program"] == "cleaners":
         few, many = CLEANERS.get(kind, (OTHERWISE, OTHERWISE))
-        return {"ns/op": (few if dict(case.variant.sub).get("live") == "1000" else many) * noise}
+        return {"ns/op": (few if keys(job).get("live") == "1000" else many) * noise}
     cpu, memory = TAKES[kind]
     cpu *= noise
     return {
-        "ns/op": cpu / case.n * 1e9,
+        "ns/op": cpu / job["n"] * 1e9,
         "user-s": 0.8 * cpu,
         "sys-s": 0.2 * cpu,
         "cpu-s": cpu,
@@ -412,18 +421,18 @@ def _of_a_jvm(case: Case, noise: float) -> Metrics:
     }
 
 
-def _stacks(case: Case) -> Stacks:
+def _stacks(job: Job) -> Stacks:
     """The stacks of a case's profile, in percent."""
-    own = f"x.Benchmark{case.variant.benchmark}"
-    if case.program == "signing":
-        collecting = 70 if case.variant.gogc == "100" else 3
+    own = f"x.Benchmark{job['benchmark']}"
+    if job["program"] == "signing":
+        collecting = 70 if keys(job).get("gogc") == "100" else 3
         return [
             (["gccost/rates.Measure.func1", "gccost/signing.Sign"], 30),
             (["runtime.gcBgMarkWorker", "runtime.gcDrain"], collecting),
         ]
-    if case.variant.benchmark == "AllocateAuto":
+    if job["benchmark"] == "AllocateAuto":
         return STACKS
-    if case.variant.benchmark == "EmptyFinalizer":
+    if job["benchmark"] == "EmptyFinalizer":
         return [
             ([own, "runtime.SetFinalizer", "runtime.addspecial"], 50),
             ([own, "runtime.SetFinalizer", "runtime.lock2"], 10),
@@ -434,7 +443,10 @@ def _stacks(case: Case) -> Stacks:
     cleanup = [own, "gccost/cstr.AllocateCleanup"]
     add = [*cleanup, "runtime.AddCleanup[...]", "runtime.addspecial"]
     return [
-        ([*add, "runtime.(*mspan).specialFindSplicePoint"], 10 if case.variant.runtime else 60),
+        (
+            [*add, "runtime.(*mspan).specialFindSplicePoint"],
+            10 if "runtime" in keys(job) else 60,
+        ),
         ([*cleanup, "runtime.cgocall"], 30),
         (["runtime.gcBgMarkWorker"], 10),
     ]

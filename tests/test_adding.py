@@ -25,8 +25,7 @@ from gccost.judging.costs import METRIC
 from gccost.judging.machines import by_machine
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
-from gccost.measuring import incoming, runs
-from gccost.measuring.cases import AUTO, FREE
+from gccost.measuring import incoming, jobs, runs
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
@@ -413,7 +412,7 @@ def with_markup(folder: Path) -> Run:
     texts = "cpu release kernel libc virtualisation governor container system c_compiler python"
     machine = dict(run.manifest()["machine"]) | dict.fromkeys(texts.split(), line)
     machine["caches"] = {line: 1024}
-    lost = AUTO.on(TODAY_GO)
+    lost, other = (jobs.name(f"Allocate{what}", TODAY_GO) for what in ("Auto", "Free"))
     samples = run.samples_txt.read_text().splitlines(keepends=True)
     run.samples_txt.write_text("".join(each for each in samples if f"{lost}-" not in each))
     run.append([f"cpu: {line}"])
@@ -425,7 +424,7 @@ def with_markup(folder: Path) -> Run:
         warnings=[MARKUP],
         missing={"1.20.14": MARKUP, line: MARKUP},
         failed={lost: [MARKUP], line: [MARKUP]},
-        troubles={lost: [MARKUP], FREE.on(TODAY_GO): [MARKUP], line: [MARKUP]},
+        troubles={lost: [MARKUP], other: [MARKUP], line: [MARKUP]},
         random_layout={TODAY_GO: False, line: False},
         done=[line],
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +25,22 @@ from gccost.judging.questions import narrower, questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.judging.samples import of_run
-from gccost.measuring import builds, campaign, jobs, planning, runs
-from gccost.measuring.cases import AUTO, BUDGETS, FREE, Case, Study, Variant
-from gccost.measuring.machine import describe, memory_for_a_sample
-from gccost.measuring.planning import OpenQuestion, Plan, Questions, Rank, Standing
+from gccost.measuring import builds, campaign, jobs, machine, planning, runs
+from gccost.measuring.cases import BUDGETS, Study
+from gccost.measuring.jobs import Job
+from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
 TINY = replace(BUDGETS["tiny"], rounds=4)  # enough for verdicts
-CASE = Case("cstr", FREE, TODAY_GO, n=1000)
-COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
+CASE = recordings.job("AllocateFree")
+FREE, AUTO, DUMMY = "AllocateFree", "AllocateAuto", "AllocateDummy"
+NAMES = {case: jobs.name(case, TODAY_GO) for case in (FREE, AUTO, DUMMY)}
 
 
-def study(*cases: Case, name: str = "made up") -> Study:
-    return Study(name, "01-lemire", "?", cases)
+def study(*cases: str, name: str = "made up") -> Study:
+    return Study(name, "01-lemire", "?", f"tiny {'|'.join(cases)}/go=today")
 
 
 def program(folder: Path, behaviour: str) -> Path:
@@ -49,8 +51,8 @@ def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:
     """Every sample of a plan's cases in a run."""
     assert not run.reading().errors
     frame = of_run(run).frame
-    frame = frame[frame["name"].isin(list(plan.jobs))]
-    return frame.assign(benchmark=[plan.jobs[name]["benchmark"] for name in frame["name"]])
+    frame = frame[frame["name"].isin(list(plan.pool))]
+    return frame.assign(benchmark=[plan.pool[name]["benchmark"] for name in frame["name"]])
 
 
 def counted(run: runs.Run, plan: Plan) -> dict[str, int]:
@@ -87,7 +89,7 @@ def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path):
 def test_a_failing_program_gives_no_sample(tmp_path, behaviour, why):
     with pytest.raises(SampleFailed, match=why) as failure:
         run_sample(program(tmp_path, behaviour), CASE, tmp_path)
-    assert failure.value.location == CASE.name
+    assert failure.value.location == CASE["name"]
 
 
 def test_a_hanging_program_is_killed_with_its_children(tmp_path):
@@ -104,14 +106,13 @@ def test_a_precise_case_runs_pinned_without_inherited_settings(tmp_path, monkeyp
     for name in ("GOMAXPROCS", "GOMEMLIMIT", "GODEBUG", "GOFLAGS", "MALLOC_ARENA_MAX"):
         monkeypatch.setenv(name, "9")
     show = f'env > "{tmp_path}/env"; nproc > "{tmp_path}/nproc"; echo "$@" > "{tmp_path}/asked"; '
-    sub = (("words", "8"),)
-    sized = Variant("Finalize", gogc="off", setting="precise", sub=sub, arenas="1")
+    sized = recordings.job("Finalize/words=8/gogc=off/setting=precise")
     binary = program(tmp_path, show + "line BenchmarkFinalize/words=8")
-    sample = run_sample(binary, replace(CASE, variant=sized), tmp_path)
-    assert (sample.keys["words"], sample.keys["arenas"]) == ("8", "1")
+    sample = run_sample(binary, sized, tmp_path)
+    assert sample.keys["words"] == "8"
     assert "-test.bench=^Benchmark(Finalize)$/^words=8$" in (tmp_path / "asked").read_text()
     variables = dict(v.split("=", 1) for v in (tmp_path / "env").read_text().splitlines())
-    set_ = {"GOMAXPROCS": "1", "GOGC": "off", "MALLOC_ARENA_MAX": "1"}
+    set_ = {"GOMAXPROCS": "1", "GOGC": "off"}
     assert {name: variables[name] for name in set_} == set_
     assert "9" not in variables.values()
     assert (tmp_path / "nproc").read_text().strip() == "1"
@@ -143,20 +144,20 @@ def sampler(machine: FakeMachine, monkeypatch) -> Sampler:
     return made
 
 
-def asking(*open_questions: OpenQuestion, until: int = 1000) -> Questions:
+def asking(*open_questions: OpenQuestion, until: int = 1000) -> Callable[[runs.Run], Standing]:
     """Questions that stay open until this many rounds are measured."""
 
     def standing(run: runs.Run) -> Standing:
         rounds = max(s.metrics["round"] for s in run.reading().samples.values())
         return Standing(open_questions if rounds < until else (), 0, len(open_questions))
 
-    return Questions(standing=standing)
+    return standing
 
 
 def test_a_case_shared_by_studies_is_measured_once(sampler: Sampler):
-    two = study(CASE, COSTLY, name="one"), study(CASE, DUMMY, name="other")
+    two = study(FREE, AUTO, name="one"), study(FREE, DUMMY, name="other")
     run = campaign.measure(plan := planning.plan(two, TINY))
-    once = {c.variant.benchmark: TINY.rounds * c.processes for c in (CASE, COSTLY, DUMMY)}
+    once = {FREE: TINY.rounds * jobs.PROCESSES, AUTO: TINY.rounds, DUMMY: TINY.rounds}
     assert Counter(sampler.taken) == once
     assert "one" in run.studies
     assert "other" in run.studies
@@ -165,7 +166,7 @@ def test_a_case_shared_by_studies_is_measured_once(sampler: Sampler):
 
 
 def test_another_sitting_is_added_on_request(sampler: Sampler):
-    plan = planning.plan([study(CASE, COSTLY)], TINY)
+    plan = planning.plan([study(FREE, AUTO)], TINY)
     run = campaign.measure(plan)
     once = Counter(sampler.taken)
     assert campaign.measure(plan, again=True) == run
@@ -179,8 +180,8 @@ def test_another_sitting_is_added_on_request(sampler: Sampler):
 
 
 def test_an_interrupted_sitting_goes_on(sampler: Sampler):
-    plan = planning.plan([study(CASE, COSTLY)], TINY)
-    whole = TINY.rounds * (CASE.processes + 1)
+    plan = planning.plan([study(FREE, AUTO)], TINY)
+    whole = TINY.rounds * (jobs.PROCESSES + 1)
     campaign.measure(plan)
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(plan, after(3), again=True)
@@ -188,7 +189,7 @@ def test_an_interrupted_sitting_goes_on(sampler: Sampler):
     assert len(run.manifest()["sittings"]) == 2
     taken = measured(run, plan)
     assert taken.groupby("sitting").size().to_list() == [whole, whole]
-    assert taken.groupby(["name", "round"]).size().max() == CASE.processes
+    assert taken.groupby(["name", "round"]).size().max() == jobs.PROCESSES
 
 
 def test_every_round_is_complete_with_its_own_order_and_layout(
@@ -207,20 +208,19 @@ def test_every_round_is_complete_with_its_own_order_and_layout(
 
 
 def test_each_release_is_one_block_with_baselines_throughout():
-    order = campaign.in_order(LEMIRE.cases, random.Random(1))
-    assert Counter(order) == {case: case.processes for case in LEMIRE.cases}
-    blocks = [list(group) for _, group in groupby(order, key=lambda case: case.release)]
+    order = campaign.in_order(LEMIRE.jobs.values(), random.Random(1))
+    counts = {name: jobs.processes(job) for name, job in LEMIRE.jobs.items()}
+    assert Counter(job["name"] for job in order) == counts
+    blocks = [list(group) for _, group in groupby(order, key=itemgetter("release"))]
     assert len(blocks) == len(LEMIRE.releases)
     for block in blocks:
-        places = [i / len(block) for i, case in enumerate(block) if case.variant == FREE]
+        places = [i / len(block) for i, job in enumerate(block) if recordings.is_of(job, FREE)]
         # Of four, one in each quarter.
         assert min(places) < 0.4
         assert max(places) > 0.6
 
 
-AUTO_OPEN, DUMMY_OPEN = (
-    OpenQuestion((case.scaled(TINY.scale).name,), 1) for case in (COSTLY, DUMMY)
-)
+AUTO_OPEN, DUMMY_OPEN = (OpenQuestion((NAMES[case],), 1) for case in (AUTO, DUMMY))
 WIDE_DUMMY = replace(DUMMY_OPEN, rounds=10, rank=Rank.FIGURE, width=0.5)
 FIRST = 4 * (9 + 7 + 4)  # seconds of the first rounds
 
@@ -247,14 +247,12 @@ FIRST = 4 * (9 + 7 + 4)  # seconds of the first rounds
 def test_remaining_budget_goes_to_the_cheapest_open_questions(
     sampler: Sampler, open_questions, seconds, rounds, because
 ):
-    sampler.seconds = lambda job: {COSTLY.name: 9.0, DUMMY.name: 7.0}.get(job["name"], 1.0)
+    sampler.seconds = lambda job: {AUTO: 9.0, DUMMY: 7.0}.get(job["benchmark"], 1.0)
     limit = replace(TINY, seconds=seconds)
-    plan = planning.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*open_questions, until=6))
+    plan = planning.plan([study(FREE, AUTO, DUMMY)], limit, asking(*open_questions, until=6))
     run = campaign.measure(plan)
     # Each round for a question measures the baseline again.
-    assert counted(run, plan) == dict(
-        zip(("AllocateAuto", "AllocateDummy", "AllocateFree"), rounds, strict=True)
-    )
+    assert counted(run, plan) == dict(zip((AUTO, DUMMY, FREE), rounds, strict=True))
     assert run.manifest()["finished"]["tiny"]["because"].startswith(because)
 
 
@@ -263,11 +261,11 @@ def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
     sampler: Sampler, slower
 ):
     sampler.seconds = lambda job: slower
-    cases = study(CASE, COSTLY, DUMMY)
+    cases = study(FREE, AUTO, DUMMY)
     limit = replace(TINY, seconds=TINY.rounds * 6)
-    open_questions = [OpenQuestion((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
+    open_questions = [OpenQuestion((name,), 1) for name in cases.jobs]
     run = campaign.measure(plan := planning.plan([cases], limit, asking(*open_questions)))
-    assert set(counted(run, plan)) == {"AllocateFree", "AllocateAuto", "AllocateDummy"}
+    assert set(counted(run, plan)) == {FREE, AUTO, DUMMY}
     rounds = counted(run, plan).values()
     assert max(rounds) - min(rounds) <= 1
     # The first round is always completed.
@@ -281,15 +279,15 @@ def recorded_as(folder: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> No
     monkeypatch.setattr(paths, "reference", lambda: folder)
 
 
-DUMMY_L4 = (Variant("AllocateDummy").on(TODAY_GO), AUTO.on(TODAY_GO))
+DUMMY_L4 = (NAMES[DUMMY], NAMES[AUTO])
 
 
 def noisy(ratio: float, spread: float, rounds: int = 1000) -> recordings.Change:
     """The empty finalizer near the bound of L4, 1.25, with noise; without it after these rounds."""
     chance = random.Random(2)
 
-    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.variant.benchmark == "AllocateDummy":
+    def change(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if job["benchmark"] == "AllocateDummy":
             metrics["ns/op"] = ratio * 700 * (1 + chance.uniform(0, spread))
             if number > rounds:
                 metrics.clear()
@@ -314,7 +312,7 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
     recorded_as(tmp_path / "recorded", monkeypatch, **reference)
     run = recordings.record(tmp_path / "run", rounds=8, change=noisy(1.1, 0.2))
     for name in ("quick", "standard"):  # a run that may be recorded itself does not skip it
-        standing = questions([LEMIRE], BUDGETS[name]).standing(run)
+        standing = questions([LEMIRE], BUDGETS[name])(run)
         expected = open_ or name == "standard"
         assert (DUMMY_L4 in {question.cases for question in standing.open_questions}) is expected
         assert bool(standing.left) is not expected
@@ -345,7 +343,7 @@ def test_a_damaged_recorded_run_ends_no_campaign(tmp_path, monkeypatch):
     recorded_as(tmp_path / "recorded", monkeypatch, rounds=4)
     (tmp_path / "recorded" / "reference.json").write_text("[")
     run = recordings.record(tmp_path / "run", rounds=8, change=noisy(1.1, 0.2))
-    standing = questions([LEMIRE], BUDGETS["quick"]).standing(run)
+    standing = questions([LEMIRE], BUDGETS["quick"])(run)
     assert DUMMY_L4 in {question.cases for question in standing.open_questions}
 
 
@@ -356,7 +354,7 @@ def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     plan = planning.plan([LEMIRE], limit, questions([LEMIRE], limit))
     run = campaign.measure(plan)
     assert set(counted(run, plan).values()) <= {TINY.rounds}
-    standing = plan.questions.standing(run)
+    standing = plan.standing(run)
     assert standing.open_questions == ()
     assert standing.decided == 8  # of five claims on two releases; L3's profiles are empty
     assert standing.verdicts == 10
@@ -371,7 +369,7 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
         assert run.manifest()["sittings"][-1]["studies"] == [name]
         if name == "lemire":
             assert set(run.manifest()["programs"]) == {"cstr"}
-            assert set(sampler.taken) == {case.variant.benchmark for case in LEMIRE.cases}
+            assert set(sampler.taken) == {job["benchmark"] for job in LEMIRE.jobs.values()}
             assert "of 10 verdicts decided" in result.output
         assert f"{len(run.reading().samples)} samples in " in result.output
 
@@ -381,9 +379,9 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
 
 @pytest.mark.parametrize("changed", ["sources", "compiler", "method", "scale", "machine"])
 def test_changed_sources_method_or_machine_start_a_new_run(sampler: Sampler, monkeypatch, changed):
-    first = campaign.measure(planning.plan([study(CASE)], TINY))
+    first = campaign.measure(planning.plan([study(FREE)], TINY))
     before = first.samples_txt.read_bytes()
-    assert campaign.fits(first, planning.plan([study(CASE)], TINY))
+    assert campaign.fits(first, planning.plan([study(FREE)], TINY))
     limit = TINY
     if changed == "sources":
         monkeypatch.setattr(builds, "source_hash", lambda programs: "another")
@@ -395,7 +393,7 @@ def test_changed_sources_method_or_machine_start_a_new_run(sampler: Sampler, mon
         first.update(compilers={"C compiler": "another"})
     else:  # an equal fingerprint is not enough
         first.update(machine=first.manifest()["machine"] | {"cpu": "another"})
-    plan = planning.plan([study(CASE)], limit)
+    plan = planning.plan([study(FREE)], limit)
     assert not campaign.fits(first, plan)
     assert campaign.measure(plan) != first
     assert first.samples_txt.read_bytes() == before
@@ -421,32 +419,39 @@ def test_a_larger_budget_extends_the_run(sampler: Sampler):
 
 def test_unfreed_blocks_are_reported_unless_by_design(machine: FakeMachine):
     machine.behaviour = 'line "$name" | sed "s/0 c-unfreed-drained/900 c-unfreed-drained/"'
-    run = campaign.measure(planning.plan([study(COSTLY, DUMMY)], TINY))
-    assert set(run.manifest()["troubles"]) == {COSTLY.name}
+    run = campaign.measure(planning.plan([study(AUTO, DUMMY)], TINY))
+    assert set(run.manifest()["troubles"]) == {NAMES[AUTO]}
+
+
+MANY = "Sign/goroutines=96"  # which needs 16 CPUs
 
 
 # --- cases measured once, capped or not at all ------------------------------------
 
 
-def test_once_and_cpus_limit_the_samples_of_a_case(sampler: Sampler):
-    of = study(COSTLY, replace(DUMMY, once=True), replace(CASE, cpus=10_000))
+def test_once_and_cpus_limit_the_samples_of_a_case(sampler: Sampler, monkeypatch):
+    monkeypatch.setattr(
+        jobs, "has", lambda job, trait: (job["benchmark"], trait) == (DUMMY, "once")
+    )
+    of = replace(study(AUTO, DUMMY), cases=f"{study(AUTO, DUMMY).cases}\ntiny {MANY}/go=today")
     limit = replace(TINY, seconds=1e6)
-    plan = planning.plan([of], limit, asking(OpenQuestion((DUMMY.name,), 1), until=6))
+    plan = planning.plan([of], limit, asking(OpenQuestion((NAMES[DUMMY],), 1), until=6))
     assert campaign.finished(campaign.measure(plan), plan)
-    assert Counter(sampler.taken) == {"AllocateAuto": TINY.rounds, "AllocateDummy": 1}
+    assert Counter(sampler.taken) == {AUTO: TINY.rounds, DUMMY: 1}
 
 
-def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler):
-    whole = replace(DUMMY, n=1_600_000)
-    scaled = whole.scaled(TINY.scale).n
-    of = study(
-        COSTLY, replace(whole, retained_bytes=memory_for_a_sample(describe()) // (scaled // 2))
+def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler, monkeypatch):
+    of, name = study(AUTO, DUMMY), NAMES[DUMMY]
+    monkeypatch.setattr(
+        machine, "memory_for_a_sample", lambda known: 4000 * of.jobs[name]["retained_bytes"]
     )
     run = campaign.measure(planning.plan([of], TINY))
-    assert "this machine's memory allows" in run.manifest()["troubles"][whole.name][0]
-    capped = Recording.load(of, run).processes(whole.variant, whole.release)
+    assert run.manifest()["troubles"] == {
+        name: ["this machine's memory allows 4,000 operations only"]
+    }
+    capped = Recording.load(of, run).processes(name)
     assert len(capped) == TINY.rounds
-    assert set(capped["operations"]) == {scaled // 2}
+    assert set(capped["operations"]) == {4000}
 
 
 _SOURCE = """// Package a is measured.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pandas as pd
 import pytest
 from recordings import Change, Metrics, labels, recorded, study_of
+from recordings import keys as of_job
 
 from gccost import paths
 from gccost.judging import ledger, published
@@ -26,8 +28,8 @@ from gccost.judging.rules import (
     UShaped,
     WithinTolerance,
 )
-from gccost.measuring import gctrace, toolchains
-from gccost.measuring.cases import ONE_MALLOC, Case
+from gccost.measuring import gctrace, jobs, toolchains
+from gccost.measuring.jobs import ONE_MALLOC, Job
 from gccost.stats import Estimate
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.precision import COUNT, OURS
@@ -131,11 +133,10 @@ def test_every_experiment_measures_what_its_claims_need(claim):
     of = study_of(claim)
     assert len(claim.releases) <= 2  # chapter 06 covers the releases in between
     assert claim.releases[-1] == toolchains.today(of.document)
-    for variant in claim.quantity.variants:
-        measured = {c.release for c in of.cases if c.variant == variant}
-        assert measured >= set(claim.releases), f"{claim.id} needs {variant}"
-    if not claim.quantity.at_once:  # judged repeatedly
-        assert not {c.variant for c in of.cases if c.once} & {*claim.quantity.variants}
+    for case, release in product(claim.quantity.cases, claim.releases):
+        needed = of.jobs[jobs.name(case, release)]
+        # What is judged repeatedly is measured repeatedly.
+        assert claim.quantity.at_once or not jobs.has(needed, "once")
 
 
 def test_published_claims_match_the_published_tables():
@@ -190,9 +191,8 @@ def test_claims_without_a_run_are_unmeasured():
 def times(factor: float, benchmarks: str, *metrics: str, **keys: str) -> dict[str, Change]:
     """Multiply metrics of the cases of these benchmarks with these keys; factor 0 drops them."""
 
-    def change(case: Case, number: int, values: Metrics) -> None:
-        known = dict(case.variant.sub) | case.variant.keys()
-        if case.variant.benchmark in benchmarks.split() and known.items() >= keys.items():
+    def change(job: Job, number: int, values: Metrics) -> None:
+        if job["benchmark"] in benchmarks.split() and of_job(job).items() >= keys.items():
             for metric in values.keys() & metrics:
                 values[metric] *= factor
             if not factor:
@@ -204,11 +204,11 @@ def times(factor: float, benchmarks: str, *metrics: str, **keys: str) -> dict[st
 def scattered(*measured: tuple[str, str]) -> dict[str, Any]:
     """Repeated measurements that differ by up to 40 %, of these methods under these loads."""
 
-    def change(case: Case, number: int, values: Metrics) -> None:
-        keys = dict(case.variant.more)
-        if not keys or (keys["method"] == OURS and number > 4):
+    def change(job: Job, number: int, values: Metrics) -> None:
+        keys = of_job(job)
+        if keys["method"] == OURS and number > 4:
             values.clear()
-        elif case.variant.benchmark != "AllocateAuto":
+        elif job["benchmark"] != "AllocateAuto":
             return
         elif (keys["method"], keys["load"]) in measured:
             values["ns/op"] *= 1 + 0.06 * int(keys["measurement"])
@@ -219,9 +219,9 @@ def scattered(*measured: tuple[str, str]) -> dict[str, Any]:
 def sat(sittings: int, slower: float = 1.0) -> dict[str, Any]:
     """Rounds of so many sittings in turn; a finalizer is this much slower in the last one."""
 
-    def change(case: Case, number: int, values: Metrics) -> None:
+    def change(job: Job, number: int, values: Metrics) -> None:
         values["sitting"] = 1 + number % sittings
-        if values["sitting"] == sittings and case.variant.benchmark == "AllocateAuto":
+        if values["sitting"] == sittings and job["benchmark"] == "AllocateAuto":
             values[MEAN] *= slower
 
     return {"rounds": 8, "change": change}

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from measured import run_sample
-from recordings import TRACE, recorded
+from recordings import TRACE, job, recorded
 from test_campaign import program
 
 from gccost import processes
 from gccost.judging import ledger
 from gccost.judging.rules import Label
-from gccost.measuring import builds, ccompilers, runs, sampler, toolchains
-from gccost.measuring.cases import Case
+from gccost.measuring import builds, ccompilers, sampler, toolchains
 from gccost.measuring.profiles import read
 from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.studies import STUDIES
-from gccost.studies.cloudflare import turns
 
 CLOUDFLARE = STUDIES["cloudflare"]
 
@@ -27,15 +24,15 @@ CLOUDFLARE = STUDIES["cloudflare"]
 def test_claims_on_few_cpus_say_why_they_are_untestable(tmp_path):
     recording = recorded(tmp_path, "cloudflare", rounds=1)
     machine = {"allowed_cpus": 48, "cpu_quota": 2.5}
-    run = runs.create(tmp_path, machine=machine, fingerprint="0" * 12, warnings=[])
-    rows = ledger.rows({"cloudflare": replace(recording, run=run)}, [CLOUDFLARE])
+    recording.run.update(machine=machine)
+    rows = ledger.rows({"cloudflare": recording}, [CLOUDFLARE])
     assert {row.verdict.label for row in rows} == {Label.UNTESTABLE}
     assert {row.verdict.reason for row in rows} == {"it needs 16 CPUs, there were 2"}
 
 
 # --- Samples ---------------------------------------------------------------------------
 
-TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
+TRACED = job("SignInTurns/goroutines=48/gogc=400")
 SHOW = 'name=BenchmarkSignInTurns/goroutines=48; line "$name"'
 
 
@@ -72,8 +69,7 @@ def test_go_1_10_prints_the_metrics_of_the_current_release(old_program, tmp_path
     today = builds.build("signing", new, ccompilers.fetch(print), 1, tmp_path)
     printed = []
     for release, binary in ((CLOUDFLARE_GO, old_program), (TODAY_GO, today)):
-        case = Case("signing", turns(4), release, n=2500, traced=True)
-        sample = run_sample(binary, case, tmp_path)
+        sample = run_sample(binary, job("SignInTurns/goroutines=4", release, 2500), tmp_path)
         assert (sample.n, sample.procs) == (2500, 4)
         assert sample.metrics["gc-cycles"] >= 1
         assert sample.metrics["gctrace-cycles"] >= sample.metrics["gc-cycles"]
@@ -86,8 +82,8 @@ def test_go_1_10_prints_the_metrics_of_the_current_release(old_program, tmp_path
 def test_go_1_10_writes_a_profile_passes_its_tests_and_refuses_an_invalid_count(
     old_program, tmp_path, monkeypatch
 ):
-    case = Case("signing", turns(1, profile="cpu"), CLOUDFLARE_GO, n=6000)
-    run_sample(old_program, case, tmp_path, profile=tmp_path / "cpu.pb.gz")
+    profiled = job("SignInTurns/goroutines=1/profile=cpu", CLOUDFLARE_GO, 6000)
+    run_sample(old_program, profiled, tmp_path, profile=tmp_path / "cpu.pb.gz")
     names = read(tmp_path / "cpu.pb.gz").names
     assert any(name.endswith("gccost/rates.Measure.func1") for name in names)
 

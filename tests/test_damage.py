@@ -26,8 +26,7 @@ from gccost.errors import GccostError
 from gccost.judging import ledger, published
 from gccost.judging import recorded as recorded_runs
 from gccost.judging.recording import Recording
-from gccost.measuring import campaign, runs, toolchains
-from gccost.measuring.cases import AUTO, FREE
+from gccost.measuring import campaign, jobs, runs, toolchains
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import notice
@@ -52,8 +51,9 @@ def test_unusable_lines_change_no_cost_and_are_listed_up_to_a_number(recorded, c
     with copy.samples_txt.open("ab") as file:
         file.write(b"\x00\xff garbage\n" + b"BenchmarkX\n" * 999)
     spoilt = Recording.load(LEMIRE, copy)
-    for variant in (FREE, AUTO):
-        assert spoilt.cost(variant, TODAY_GO) == recorded.cost(variant, TODAY_GO)
+    for case in ("AllocateFree", "AllocateAuto"):
+        name = jobs.name(case, TODAY_GO)
+        assert spoilt.cost(name) == recorded.cost(name)
     said = " ".join(spoilt.problems)
     assert said.count("the round is not a whole number from 1") == 3
     assert "the sample has 7 operations, and its job has 1600000" in said

@@ -11,7 +11,7 @@ from recordings import study_of
 
 from gccost import paths
 from gccost.judging import ledger
-from gccost.measuring import languages, toolchains
+from gccost.measuring import jobs, languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES
 from gccost.showing import results
@@ -24,12 +24,12 @@ def test_budgets_are_nested_and_include_the_headlines():
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines
     for claim in headlines:
-        n = {(c.variant, c.release): c.n for c in study_of(claim).within(BUDGETS["tiny"])}
+        n = {job["name"]: job["n"] for job in study_of(claim).within(BUDGETS["tiny"])}
         for go in claim.releases:
-            sides = {n[variant, go] for variant in claim.quantity.variants}
+            sides = {n[jobs.name(case, go)] for case in claim.quantity.cases}
             assert len(sides) == 1, f"{claim.id} compares different numbers of operations"
     for of in STUDIES.values():
-        sizes = [{c.name for c in of.within(limit)} for limit in BUDGETS.values()]
+        sizes = [{job["name"] for job in of.within(limit)} for limit in BUDGETS.values()]
         assert all(a <= b for a, b in pairwise(sizes))
 
 
@@ -38,11 +38,10 @@ def test_a_control_differs_from_its_variant_only_by_name():
     for of in together:
         # A JVM compiles the program while it runs, so there is nothing to relink.
         how = "same" if languages.of(of).folder == paths.JAVASRC else "relinked"
-        n = {(c.variant, c.release): c.n for c in of.cases}
-        for case in (case for case in of.cases if case.variant.control):
-            assert (case.release, case.variant.control) == (toolchains.today(of.document), how)
-            assert case.n == n[replace(case.variant, control=""), case.release]
-            controlled[of.name].add(case.variant.benchmark)
+        for job in (job for job in of.jobs.values() if "control" in job):
+            assert (job["release"], job["control"]) == (toolchains.today(of.document), how)
+            assert job["argv"] == of.jobs[jobs.uncontrolled(job)]["argv"]
+            controlled[of.name].add(job["benchmark"])
     assert controlled["lemire"] == controlled["addcleanup"] == {"AllocateFree", "AllocateAuto"}
 
 
@@ -68,15 +67,14 @@ def test_an_anchor_may_name_another_notebook():
 
 @pytest.mark.parametrize("of", STUDIES.values(), ids=lambda study: study.name)
 def test_every_case_can_be_measured_and_read(of):
-    assert len({case.name for case in of.cases}) == len(of.cases)
-    for case in of.cases:
-        variant, folder = case.variant, languages.of(of).folder / case.program
+    for job in of.jobs.values():
+        folder = languages.of(of).folder / job["program"]
         if folder.is_relative_to(paths.JAVASRC):
             assert (folder / "Main.java").exists()
         else:
             text = "".join(p.read_text() for p in folder.glob("*_test.go"))
-            assert f"\nfunc Benchmark{variant.benchmark}(" in text
-        unlimited = variant.gogc == "off" and not variant.limit
-        keeps = case.leaks or (unlimited and not variant.short)
-        assert bool(case.retained_bytes) == keeps, f"{case.name}: retained_bytes"
-        assert case.n * case.retained_bytes < MOST_BYTES
+            assert f"\nfunc Benchmark{job['benchmark']}(" in text
+        is_off = job.get("gc") == "off" and not jobs.has(job, "short")
+        keeps = jobs.has(job, "leaks") or is_off
+        assert bool(job["retained_bytes"]) == keeps, f"{job['name']}: retained_bytes"
+        assert job["n"] * job["retained_bytes"] < MOST_BYTES

@@ -34,22 +34,11 @@ def added(to: str, where: str, text: str) -> str:
     """A file's text with a block added where the recipe says."""
     if where == "at the end":
         return to + text
-    if where == "at the end of the imports":
-        last = list(re.finditer(r"^from .* import (?:\([^)]*\)|.*)\n", to, re.MULTILINE))[-1]
-        return to[: last.end()] + text + to[last.end() :]
-    function = re.fullmatch(r"at the end of (\w+)", where)
-    if function:
-        body = re.search(
-            rf"^def {function[1]}\(.*\n(?:(?:[ \t].*)?\n)*?(?=\n\n\S)", to, re.MULTILINE
-        )
-        assert body, where
-        indented = "".join(f"    {line}\n" for line in text.splitlines())
-        return to[: body.end()] + indented + to[body.end() :]
     name = re.fullmatch(r"in (.+)", where)
     assert name, where
-    # The first line from the name on that ends with an open bracket.
+    # The first line from the name on that ends with an open bracket or quote.
     words = r"\s+".join(map(re.escape, name[1].split()))
-    opened = re.search(rf"^[^\n#]*{words}\b[\s\S]*?[({{]\n(?:\s*{{\n)?", to, re.MULTILINE)
+    opened = re.search(rf'^[^\n#]*{words}\b[\s\S]*?(?:[({{]|""")\n(?:\s*{{\n)?', to, re.MULTILINE)
     assert opened, where
     return to[: opened.end()] + text + to[opened.end() :]
 
@@ -89,7 +78,7 @@ def run(tree: Path, tools: FakeTools, *arguments: str) -> str:
     return done.stdout
 
 
-CASES = "from gccost.studies import STUDIES\nfor case in STUDIES['lemire'].cases: print(case.name)"
+CASES = "from gccost.studies import STUDIES\nprint(*STUDIES['lemire'].jobs, sep='\\n')"
 VERDICTS = """
 import gccost
 for row in gccost.open("lemire").verdicts.itertuples():
@@ -115,4 +104,6 @@ def test_the_added_study_is_measured_and_charted(tree, tools: FakeTools):
     assert re.match(r"\d+ samples in ", said)
     (example,) = PYTHON.findall(CONTRIBUTING.read_text(encoding="utf-8"))
     said = run(tree, tools, "-c", CHART + example)
-    assert "What a handle on the heap costs 2 True" in said
+    assert "What a handle on the heap costs 3 True" in said
+    judged = run(tree, tools, "-c", VERDICTS.replace("lemire", "mine")).splitlines()
+    assert "Y1 Mine costs at most 1.4 manual frees True" in judged

@@ -16,7 +16,7 @@ from faketools import FakeTools
 from gccost import doctor, paths, processes
 from gccost.errors import GccostError
 from gccost.measuring import campaign, planning, toolchains
-from gccost.measuring.cases import ONE_MALLOC
+from gccost.measuring.jobs import ONE_MALLOC
 from gccost.studies import STUDIES
 
 
@@ -64,15 +64,15 @@ def test_measuring_works_offline_once_tools_are_installed(tmp_path):
 import sys
 from pathlib import Path
 from gccost import processes
-from gccost.measuring import planning, sampler
+from gccost.measuring import jobs, planning, sampler
 from gccost.studies import STUDIES
 from gccost.measuring.cases import BUDGETS
 plan = planning.plan([STUDIES["lemire"]], BUDGETS["tiny"], say=sys.exit)
 assert not plan.missing, plan.missing
-case = next(iter(plan.pool.values()))
+job = next(iter(plan.pool.values()))
 folder = Path(sys.argv[1])
-binary = plan.build(case.build, 7, folder, processes.run)
-print(sampler.sample(plan.jobs[case.name], binary, folder).n)
+binary = plan.build(jobs.build(job), 7, folder, processes.run)
+print(sampler.sample(job, binary, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
     if not processes.ask([*alone, "true"]):

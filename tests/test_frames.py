@@ -23,7 +23,6 @@ from gccost.judging import ledger, metrics
 from gccost.judging.costs import VALUES
 from gccost.judging.quantities import Ratio
 from gccost.measuring import benchfmt, jobs
-from gccost.measuring.cases import Case
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
@@ -112,8 +111,8 @@ def test_claims_are_judged_from_the_figures_of_compare_which_are_plain_pandas(le
     assert len(rows) >= 6
     for row in rows:
         over, under = (
-            {name: jobs.keys(Case("cstr", v, TODAY_GO, 1))[name] for name in ("variant", "gc")}
-            for v in row.claim.quantity.variants
+            {name: jobs.job(case, TODAY_GO)[name] for name in ("variant", "gc")}
+            for case in row.claim.quantity.cases
         )
         gap = lemire.compare(over, under).loc[row.toolchain]
         ends = (row.estimate.value, row.estimate.low, row.estimate.high)
@@ -188,8 +187,8 @@ def test_one_round_has_no_interval_and_none_has_no_row(tmp_path):
 
 
 def test_a_variant_that_was_not_measured_is_named_and_its_row_is_empty(tmp_path, capsys):
-    def without(case, number: int, values: dict[str, float]) -> None:
-        if case.variant.benchmark == "AllocateAuto":
+    def without(job, number: int, values: dict[str, float]) -> None:
+        if job["benchmark"] == "AllocateAuto":
             values.clear()
 
     study = synthetic(tmp_path, change=without)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Any
 
 import pandas as pd
@@ -11,35 +12,77 @@ import recordings
 
 from gccost import opening, paths
 from gccost.errors import GccostError
+from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import written
 from gccost.measuring import benchfmt, benchmarks, jobs, runs
-from gccost.measuring.cases import AUTO, CLEANUP, FREE, Case
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO, title
 from gccost.studies import STUDIES
 
-CASES = {case.name: case for study in STUDIES.values() for case in study.cases}
-ROW = jobs.job(Case("cstr", FREE, TODAY_GO, 1000))
+JOBS = {name: job for study in STUDIES.values() for name, job in study.jobs.items()}
+ROW = recordings.job("AllocateFree")
 
 
 def test_every_job_is_read_as_it_was_written(tmp_path):
-    written = {name: jobs.job(case) for name, case in CASES.items()}
-    jobs.write(tmp_path / "jobs.csv", written.values())
+    jobs.write(tmp_path / "jobs.csv", JOBS.values())
     assert jobs.read(tmp_path / "jobs.csv") == {
         name: {key: value for key, value in job.items() if value != "" or key in jobs._FIRST}
-        for name, job in written.items()
+        for name, job in JOBS.items()
     }
 
 
 def test_a_sample_of_every_job_is_read_as_it_was_written():
-    for name in CASES:
+    for name, job in JOBS.items():
         [sample] = benchfmt.parse(f"Benchmark{name} 1 1 ns/op").samples.values()
-        assert sample.full_name == name
+        assert sample.full_name == jobs.name(name, job["release"]) == name
         assert benchfmt.parse(benchfmt.format_line(sample)).samples == {1: sample}
 
 
-def test_every_benchmark_has_a_row():
-    assert {case.variant.benchmark for case in CASES.values()} <= benchmarks.table().keys()
+FREED = "AllocateFree,cstr,1000,,,,,,manual free,,slices,short\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "where", "problem", "hint"),
+    [
+        ("quik AllocateFree/go=today", "", "quik", "no budget 'quik'", "name one of quick"),
+        ("quick AlocateFree/go=today", "", "AlocateFree", "no benchmark", "one of AllocateFree"),
+        ("quick AllocateFree/gocg=off/go=today", "", "gocg=off", "no key 'gocg'", "one of gogc"),
+        ("quick AllocateFree/gogc=/go=today", "", "gogc=", "gogc has no value", "leave it out"),
+        ("quick AllocateFree/go=todya", "", "go=todya", "no release 'todya'", "one of today"),
+        ("quick AllocateFree", "", "quick AllocateFree", "not name a release", "add /go=today"),
+        ("quick AllocateFree/gogc=1..x/go=today", "", "1..x", "no range", "write it like"),
+        (
+            "quick AllocateFree/go=today",
+            "AllocateFree,,2000\n",
+            "csv:3",
+            "two of n: 2000, and 1000",
+            "",
+        ),
+        ("quick Mine/go=today", "Mine,,1000\n", "csv", "has no program", "fill the column program"),
+        ("quick Mine/go=today", "Mine,cstr\n", "csv", "has no n", "fill the column n"),
+        ("quick Mine/go=1.20.14", "Mine,cstr,9,,,,1.24\n", "1.20.14", "not in Go 1.20.14", "1.24"),
+    ],
+)
+def test_a_wrong_line_of_a_study_or_the_table_is_named_with_the_nearest_word(
+    tmp_path, monkeypatch, line, more, where, problem, hint
+):
+    names = [field.name for field in fields(benchmarks.Benchmark)]
+    padded = more and more.strip() + "," * (len(names) - 1 - more.count(",")) + "\n"
+    table = tmp_path / "benchmarks.csv"
+    table.write_text(f"{','.join(names)}\n{FREED}{padded}")
+    monkeypatch.setattr(paths, "BENCHMARKS", table)
+    for kept in (benchmarks.table, jobs.name):
+        kept.cache_clear()
+    try:
+        with pytest.raises(GccostError) as raised:
+            Study("mine", "12-mine", "?", line).jobs  # noqa: B018
+    finally:
+        benchmarks.table.cache_clear()
+        jobs.name.cache_clear()
+    error = raised.value
+    assert (where in error.location, line in error.location) == (True, True)
+    assert problem in error.message
+    assert hint in error.hint
 
 
 @pytest.mark.parametrize(
@@ -112,12 +155,13 @@ def test_the_readme_s_lines_give_the_ledger_s_digits():
         exec(code, namespace)  # noqa: S102
     printed = pd.read_csv(paths.ROOT / "tests/golden/ledger.csv", dtype=str)
     for claim, over, release in (
-        ("L1", AUTO, DOCUMENT_GO),
-        ("L1", AUTO, TODAY_GO),
-        ("M1", CLEANUP, ISSUE_GO),
-        ("M1", CLEANUP, TODAY_GO),
+        ("L1", "AllocateAuto", DOCUMENT_GO),
+        ("L1", "AllocateAuto", TODAY_GO),
+        ("M1", "AllocateCleanup", ISSUE_GO),
+        ("M1", "AllocateCleanup", TODAY_GO),
     ):
-        pair, on = (over.on(release), FREE.on(release)), title(release)
+        pair = [jobs.name(case, release) for case in (over, "AllocateFree")]
+        on = title(release)
         theirs = [namespace["ratio"](*pair), *namespace["interval"](*pair)]
         [row] = printed[(printed["id"] == claim) & (printed["toolchain"] == on)].itertuples()
         assert [written(each) for each in theirs] == [row.estimate, row.low, row.high]

@@ -6,7 +6,7 @@ import pytest
 import recordings
 
 from gccost.judging import leaving_out
-from gccost.measuring.cases import AUTO, Case
+from gccost.measuring.jobs import Job
 from gccost.studies import STUDIES
 
 LEMIRE = [STUDIES["lemire"]]
@@ -15,9 +15,9 @@ SLOW = 3  # the sitting in which finalizers take twice as long
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    def sits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+    def sits(job: Job, number: int, metrics: recordings.Metrics) -> None:
         metrics["sitting"] = float((number - 1) // 4 + 1)
-        if metrics["sitting"] == SLOW and case.variant == AUTO:
+        if metrics["sitting"] == SLOW and recordings.is_of(job, "AllocateAuto"):
             metrics["ns/op"] *= 2
 
     return recordings.record(tmp_path_factory.mktemp("runs"), rounds=12, change=sits)
@@ -41,7 +41,7 @@ def test_the_summary_counts_intervals(run):
 
 
 def test_a_run_of_two_sittings_leaves_none_out(tmp_path):
-    def sits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+    def sits(job: Job, number: int, metrics: recordings.Metrics) -> None:
         metrics["sitting"] = float((number - 1) // 4 + 1)
 
     run = recordings.record(tmp_path, rounds=8, change=sits)

@@ -155,7 +155,7 @@ def test_the_results_are_shown_for_a_study_without_claims(tmp_path, monkeypatch)
 def test_a_chapter_runs_on(chapter, name, recorded, monkeypatch, tmp_path, capsys):
     reference, (_, without) = recorded(name), RECORDINGS[name]
     if name.startswith("without"):  # and a variant, another one each time
-        used = {c.variant.benchmark for s in of_chapter(chapter) for c in s.cases}
+        used = {job["benchmark"] for s in of_chapter(chapter) for job in s.jobs.values()}
         variant = random.Random(SEED).choice(sorted(used))
         print(f"without {variant}; to repeat it, set GCCOST_SEED={SEED}")
         without = [*without, rf"^(Benchmark)?{variant}\b"]

@@ -11,8 +11,8 @@ from conftest import FakeMachine
 import gccost
 from gccost import cli, opening, paths
 from gccost.errors import GccostError
-from gccost.measuring import jdks, toolchains
-from gccost.measuring.cases import BUDGETS, FREE
+from gccost.measuring import jdks, jobs, toolchains
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.notebook import OpenedStudy
@@ -148,10 +148,10 @@ def test_a_run_is_chosen_by_its_name(machine: FakeMachine, reference):
 def test_a_new_case_is_measured(machine: FakeMachine, reference, monkeypatch):
     measure()
     of = STUDIES["lemire"]
-    added = replace(of.cases[0], variant=replace(FREE, gogc="50"))
-    more = replace(of, cases=(*of.cases, added))
+    more = replace(of, cases=f"{of.cases} tiny AllocateFree/gogc=50/go=today")
     again = opening.measured(more, Settings("measure", BUDGETS["tiny"]))
-    assert len(again.recording.processes(added.variant, added.release)) == added.processes
+    added = jobs.name("AllocateFree/gogc=50", TODAY_GO)
+    assert len(again.recording.processes(added)) == jobs.PROCESSES
 
 
 def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference):

@@ -9,7 +9,7 @@ from measured import Made, one_of_a_kind
 
 from gccost.judging.quantities import Share, SittingsAgree
 from gccost.judging.recording import Recording
-from gccost.measuring import toolchains
+from gccost.measuring import jobs, planning, toolchains
 from gccost.measuring.runs import all_runs
 from gccost.studies import CLAIMS, STUDIES
 
@@ -23,13 +23,12 @@ def test_every_case_has_valid_samples(made: Made):
     for of in STUDIES.values():
         if of.on_request:
             continue
-        cases = [case for case in of.cases if case.name in measured]
+        cases = [job for name, job in of.jobs.items() if name in measured]
         frame = Recording.load(of, run).frame
         rounds = frame.groupby("name")["round"].nunique()
-        for case in cases:
-            if case.cpus <= run.manifest()["machine"]["allowed_cpus"]:
-                # A sample that a busy machine disturbs fails, and is measured again.
-                assert case.name in rounds, failed.get(case.name)
+        for job in planning.fitting(cases, run.manifest()["machine"]):
+            # A sample that a busy machine disturbs fails, and is measured again.
+            assert job["name"] in rounds, failed.get(job["name"])
         if "c_allocated" not in frame:
             continue
         frame = frame[frame["c_allocated"].gt(0)]  # other cases free Go objects only
@@ -39,7 +38,7 @@ def test_every_case_has_valid_samples(made: Made):
         spare = frame["name"].str.contains("/handles=") * 1024
         benchmark = frame["name"].str.replace("/.*", "", regex=True)
         spare = spare + 1024 * (benchmark == "ParallelSlab")
-        leaks = benchmark.isin({c.variant.benchmark for c in cases if c.leaks})
+        leaks = benchmark.isin({job["benchmark"] for job in cases if jobs.has(job, "leaks")})
         assert (frame.loc[~leaks, "c_unfreed_drained"] <= 8 + spare[~leaks]).all()
         n = frame["operations"]
         assert frame["c_allocated"].between(n - spare, n + spare).all()
@@ -51,7 +50,7 @@ def test_the_ledger_judges_what_was_measured(made: Made):
     for row in ledger.itertuples():
         claim = CLAIMS[row.id]
         releases = [go for go in claim.releases if toolchains.title(go) == row.toolchain]
-        needed = {v.on(go) for go in releases for v in claim.quantity.variants}
+        needed = {jobs.name(case, go) for go in releases for case in claim.quantity.cases}
         if row.verdict == "cannot be tested on this machine":
             assert claim.cpus > 1
         elif not needed <= measured.keys() or isinstance(claim.quantity, Share | SittingsAgree):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from recordings import Metrics
 import gccost
 from gccost import opening
 from gccost.judging import recording
-from gccost.measuring.cases import Case
+from gccost.measuring import jobs
+from gccost.measuring.jobs import Job
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import DOCUMENT_GO
 from gccost.notebook import OpenedStudy
@@ -48,8 +48,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opened
 def without(benchmark: str, release: str = DOCUMENT_GO, rounds: int = 0) -> recordings.Change:
     """Without the samples of a benchmark on a release after some rounds."""
 
-    def change(case: Case, number: int, metrics: Metrics) -> None:
-        if (case.variant.benchmark, case.release) == (benchmark, release) and number > rounds:
+    def change(job: Job, number: int, metrics: Metrics) -> None:
+        if (job["benchmark"], job["release"]) == (benchmark, release) and number > rounds:
             metrics.clear()
 
     return change
@@ -133,13 +133,9 @@ def test_the_first_page_marks_studies_that_only_the_recorded_run_has(run):
 
 def test_a_curve_is_not_filled_up_with_points_of_a_larger_budget(run):
     study = run(change=without("AllocateAuto"))
-    recording = study.recording
-    recording.run.update(
-        sittings=[each | {"budget": "quick"} for each in recording.manifest["sittings"]]
-    )
-    object.__setattr__(recording, "manifest", recording.run.manifest())
-    late = {name: replace(case, min_budget="standard") for name, case in recording.case.items()}
-    object.__setattr__(recording, "case", late)
+    planned = study.recording.run.table()
+    early = [job for job in planned.values() if job["benchmark"] != "AllocateAuto"]
+    jobs.write(study.recording.run.jobs_csv, early)
     assert AUTO not in set(study.costs(gc="on", release=study.then).variant)
     # Without any other point the recorded one stands there.
     assert study.costs(gc="on", release=study.then, variant=AUTO).source.to_list() == ["recorded"]

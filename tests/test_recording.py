@@ -30,7 +30,8 @@ from gccost.judging.quantities import (
 )
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring.cases import AUTO, CLEANUP, FREE, HEAP_FREE, Case, Variant, profiled
+from gccost.measuring import jobs
+from gccost.measuring.jobs import Job
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import notice as showing
@@ -40,7 +41,8 @@ from gccost.studies import CLAIMS, STUDIES
 
 LEMIRE = STUDIES["lemire"]
 ONLY_L1 = replace(LEMIRE, claims=(CLAIMS["L1"],))
-DUMMY = Variant("AllocateDummy")
+FREE, AUTO, CLEANUP, DUMMY = (f"Allocate{what}" for what in ("Free", "Auto", "Cleanup", "Dummy"))
+FREE_NOW, AUTO_NOW = (jobs.name(case, TODAY_GO) for case in (FREE, AUTO))
 RATIO = Ratio(AUTO, FREE)
 HOLDS, UNDECIDED, UNMEASURED = Label.HOLDS, Label.UNDECIDED, Label.UNMEASURED
 
@@ -92,15 +94,15 @@ def test_each_quantity_has_the_expected_estimate(recording: Recording, quantity,
 
 
 def test_a_difference_has_the_errors_of_both_sides(tmp_path):
-    def varies(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.variant in (AUTO, FREE):
-            metrics["gc-cycles"] = float(number if case.variant == AUTO else number % 3)
+    def varies(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if recordings.is_of(job, AUTO, FREE):
+            metrics["gc-cycles"] = float(number if recordings.is_of(job, AUTO) else number % 3)
 
     made = recordings.recorded(tmp_path, change=varies)
     difference = Difference(Ratio(AUTO, FREE, "gc_cycles"))
     gap, over, under = (
         made.estimate(quantity, TODAY_GO)
-        for quantity in (difference, *(Amount(side, "gc_cycles") for side in difference.variants))
+        for quantity in (difference, *(Amount(side, "gc_cycles") for side in difference.cases))
     )
     halves = [each.high - each.value for each in (over, under)]
     assert gap.value == over.value - under.value
@@ -113,10 +115,10 @@ def test_a_difference_has_the_errors_of_both_sides(tmp_path):
 def sat(sittings: int, *also: recordings.Change) -> recordings.Change:
     """Rounds in so many sittings in turn, and other changes."""
 
-    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
+    def change(job: Job, number: int, metrics: recordings.Metrics) -> None:
         metrics["sitting"] = 1.0 + number % sittings
         for each in also:
-            each(case, number, metrics)
+            each(job, number, metrics)
 
     return change
 
@@ -126,8 +128,8 @@ def of_auto(
 ) -> recordings.Change:
     """A change of the finalizer's samples in some rounds."""
 
-    def changed(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.variant.benchmark == "AllocateAuto" and number in rounds:
+    def changed(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if job["benchmark"] == "AllocateAuto" and number in rounds:
             change(metrics)
 
     return changed
@@ -145,15 +147,15 @@ def test_a_time_of_zero_or_none_enters_no_cost(tmp_path, spoil):
     )
     for quantity in (RATIO, Difference(RATIO)):
         assert spoilt.estimate(quantity, TODAY_GO) == without.estimate(quantity, TODAY_GO)
-    assert spoilt.cost(AUTO, TODAY_GO).rounds == 6
+    assert spoilt.cost(AUTO_NOW).rounds == 6
     none = recordings.recorded(tmp_path / "none", change=of_auto(spoil))
     assert math.isnan(none.estimate(RATIO, TODAY_GO).value)
     assert judged(none)["L1"].verdict.label is UNMEASURED
 
 
 def test_equal_times_have_an_interval_without_width(tmp_path):
-    def equal(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        metrics["ns/op"] = 700.0 if case.variant.benchmark == "AllocateAuto" else 80.0
+    def equal(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        metrics["ns/op"] = 700.0 if job["benchmark"] == "AllocateAuto" else 80.0
 
     made = recordings.recorded(tmp_path, change=sat(2, equal))
     estimate = made.estimate(RATIO, TODAY_GO)
@@ -169,22 +171,22 @@ def test_a_sitting_with_too_little_of_a_side_counts_for_no_ratio(tmp_path, left)
     later = range(2, 9, 2)  # the rounds of the first of two sittings
     few = of_auto(dict.clear, [*later][left:])
     made = recordings.recorded(tmp_path, change=sat(2, of_auto(slow, later), few))
-    known = made.cost(AUTO, TODAY_GO)
+    known = made.cost(AUTO_NOW)
     assert len(known.sittings) == 1 + left
-    assert len(made.cost(FREE, TODAY_GO).sittings) == 2
+    assert len(made.cost(FREE_NOW).sittings) == 2
     estimate = made.estimate(RATIO, TODAY_GO)
     assert estimate.value == pytest.approx(700 / 80, rel=0.02)
     assert estimate.rounds == 4
 
 
 def test_two_sides_that_were_never_in_one_sitting_have_no_ratio(tmp_path):
-    def apart(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.variant.benchmark == ("AllocateAuto" if number % 2 else "AllocateFree"):
+    def apart(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if job["benchmark"] == ("AllocateAuto" if number % 2 else "AllocateFree"):
             metrics.clear()
 
     made = recordings.recorded(tmp_path, change=sat(2, apart))
-    assert made.cost(AUTO, TODAY_GO).n
-    assert made.cost(FREE, TODAY_GO).n
+    assert made.cost(AUTO_NOW).n
+    assert made.cost(FREE_NOW).n
     assert not made.estimate(RATIO, TODAY_GO).n
     assert judged(made)["L1"].verdict.label is UNMEASURED
 
@@ -209,19 +211,19 @@ def half(estimate: Estimate) -> float:
 
 
 def test_a_ratio_is_never_narrower_than_that_of_a_control_of_its_run(tmp_path):
-    def rough(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.variant.control and case.variant.benchmark == "AllocateFree":
+    def rough(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if "control" in job and job["benchmark"] == "AllocateFree":
             metrics["ns/op"] *= 1.2 if number % 2 else 1.0
 
-    def without(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.variant.control:
+    def without(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if "control" in job:
             metrics.clear()
 
     made, plain, calm = (
         recordings.recorded(tmp_path / name, change=sat(2, *change))
         for name, change in (("rough", [rough]), ("plain", [without]), ("calm", []))
     )
-    again = Ratio(replace(FREE, control="relinked"), FREE)
+    again = Ratio(f"{FREE}/control=relinked", FREE)
     for confidence in (SHOWN, JUDGED):
         seen, control, alone = (
             of.estimate(quantity, TODAY_GO, confidence)
@@ -232,18 +234,18 @@ def test_a_ratio_is_never_narrower_than_that_of_a_control_of_its_run(tmp_path):
     shown = OpenedStudy(made, "replay", ()).compare("finalizer frees", "manual free", gc="on")
     assert shown.ratio_high.iloc[-1] == pytest.approx(made.estimate(RATIO, TODAY_GO).high)
     # Nor does a control change what is not a ratio to its case.
-    others = Ratio(CLEANUP, HEAP_FREE)
+    others = Ratio(CLEANUP, "AllocateHeapFree")
     assert half(made.estimate(others, TODAY_GO)) < half(made.estimate(again, TODAY_GO))
-    controls = made.cost(FREE, TODAY_GO).controls
-    assert [*controls] == [again.numerator.on(TODAY_GO)]
-    assert not plain.cost(FREE, TODAY_GO).controls
+    controls = made.cost(FREE_NOW).controls
+    assert [*controls] == [jobs.name(again.numerator, TODAY_GO)]
+    assert not plain.cost(FREE_NOW).controls
     assert half(calm.estimate(RATIO, TODAY_GO)) < half(made.estimate(RATIO, TODAY_GO))
 
 
 @pytest.mark.parametrize("benchmark", [busy.BENCHMARK, "AllocateAuto"])
 def test_busy_sittings_are_named_and_count(tmp_path, benchmark):
-    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.variant.benchmark == benchmark and metrics["sitting"] == 2:
+    def waits(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if job["benchmark"] == benchmark and metrics["sitting"] == 2:
             metrics["run-delay-share"] = 0.3
 
     made = recordings.recorded(tmp_path, change=sat(3, waits))
@@ -251,7 +253,7 @@ def test_busy_sittings_are_named_and_count(tmp_path, benchmark):
     delays = OpenedStudy(made, "replay", ()).busy
     assert delays.to_dict() == {1: 0.02, 2: 0.3 if is_named else 0.02, 3: 0.02}
     assert ("1 of 3 sittings were busy" in notice(made)) == is_named
-    assert len(made.cost(FREE, TODAY_GO).sittings) == 3
+    assert len(made.cost(FREE_NOW).sittings) == 3
 
 
 def test_a_study_without_the_benchmark_tells_busy_sittings_by_all_its_processes():
@@ -269,11 +271,11 @@ def test_the_notice_counts_a_shared_sample_once(recording: Recording):
 
 def test_unusable_profiles_are_reported_and_skipped(tmp_path):
     run = recordings.record(tmp_path, rounds=6)
-    variant = profiled("AllocateAuto")
-    empty = run.profile(variant.on(TODAY_GO), 3)
+    name = jobs.name("AllocateAuto/profile=cpu", TODAY_GO)
+    empty = run.profile(name, 3)
     recordings.write_profile(empty, [])
     made = Recording.load(LEMIRE, run)
-    assert made.rounds(variant, TODAY_GO) == [1, 2, 4, 5, 6]
+    assert made.rounds(name) == [1, 2, 4, 5, 6]
     assert made.problems == (f"{empty}: the profile holds no samples",)
     assert made.problems[0] in notice(made)
 
@@ -314,9 +316,9 @@ def test_a_verdict_never_contradicts_the_interval_beside_it(tmp_path, value):
 
 
 def test_a_later_sitting_may_reopen_a_verdict(tmp_path):
-    def later(case: Case, number: int, metrics: recordings.Metrics) -> None:
+    def later(job: Job, number: int, metrics: recordings.Metrics) -> None:
         metrics["sitting"] = 1 + (number > 4)
-        if case.variant.benchmark == "AllocateAuto" and number > 4:
+        if job["benchmark"] == "AllocateAuto" and number > 4:
             metrics["ns/op"] /= 3
 
     one = judged(recordings.recorded(tmp_path / "one", rounds=4))["L1"]

@@ -7,7 +7,7 @@ from recordings import benchmarks_of
 
 from gccost import opening, paths
 from gccost.judging.recording import Recording
-from gccost.measuring import languages, runs
+from gccost.measuring import jobs, languages, planning, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.measuring.settings import Settings
@@ -69,9 +69,10 @@ def test_every_case_was_measured(recording: Recording):
     finished = recording.manifest["finished"]
     assert any(BUDGETS[name].reaches("standard") for name in finished if name in BUDGETS)
     memory = memory_for_a_sample(recording.manifest["machine"])
-    due = [c.capped(memory) for c in recording.study.within(STANDARD)]
-    names = {c.name for c in due if c.cpus <= recording.cpus}
-    assert names <= set(recording.frame["name"])
+    due = planning.fitting(recording.study.within(STANDARD), {"allowed_cpus": recording.cpus})
+    assert {job["name"] for job in due} <= set(recording.frame["name"])
+    for job in due:  # and today's N is the recorded one
+        assert recording.jobs[job["name"]]["n"] == jobs.capped(job, memory)["n"]
 
 
 def test_the_gc_runs_wherever_it_is_enabled(recording: Recording):

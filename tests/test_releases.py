@@ -11,11 +11,10 @@ from measured import run_sample
 
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, ccompilers, toolchains
-from gccost.measuring.cases import Case
+from gccost.measuring import builds, ccompilers, jobs, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.toolchains import GO_RELEASES, TODAY_GO, Toolchain, number
-from gccost.studies.releases import CLEANUP, STUDY
+from gccost.studies.releases import STUDY
 
 # --- The list of releases -----------------------------------------------------------
 
@@ -23,11 +22,13 @@ from gccost.studies.releases import CLEANUP, STUDY
 def test_every_minor_release_has_the_same_cases_except_addcleanup():
     listed = [number(go)[:2] for go in GO_RELEASES]
     assert listed == [(1, minor) for minor in range(9, number(TODAY_GO)[1] + 1)]
-    of = {go: {c.variant for c in STUDY.cases if c.release == go} for go in GO_RELEASES}
-    for go, variants in of.items():
-        assert variants == of[TODAY_GO] - ({CLEANUP} if number(go) < (1, 24) else set()), go
-    with pytest.raises(GccostError, match=r"1\.23\.12 has no runtime\.AddCleanup.*1\.24 or later"):
-        Case("across", CLEANUP, "1.23.12", 1000)
+    found = STUDY.jobs.values()
+    of = {go: {job["argv"] for job in found if job["release"] == go} for go in GO_RELEASES}
+    cleanup = {jobs.job("AcrossCleanup", TODAY_GO)["argv"]}
+    for go, commands in of.items():
+        assert commands == of[TODAY_GO] - (cleanup if number(go) < (1, 24) else set()), go
+    with pytest.raises(GccostError, match=r"is not in Go 1\.23\.12.*1\.24 or later"):
+        jobs.job("AcrossCleanup", "1.23.12")
 
 
 # --- Measuring ----------------------------------------------------------------------
@@ -77,6 +78,5 @@ def test_the_oldest_release_builds_and_runs_the_program(tmp_path):
     if (go := toolchains.find(oldest)) is None:
         pytest.skip(f"Go {oldest} is not on this machine")
     binary = builds.build("across", go, ccompilers.fetch(print), 1, tmp_path)
-    case = next(c for c in STUDY.cases if (c.release, c.program) == (oldest, "across"))
-    sample = run_sample(binary, case.scaled(1 / 20), tmp_path)
+    sample = run_sample(binary, jobs.scaled(jobs.job("AcrossFree", oldest), 1 / 20), tmp_path)
     assert sample.metrics["ns/op"] > 0

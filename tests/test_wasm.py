@@ -12,16 +12,7 @@ from faketools import script
 
 import gccost
 from gccost import doctor, processes
-from gccost.measuring import (
-    ccompilers,
-    jobs,
-    languages,
-    nodejs,
-    sampler,
-    standins,
-    toolchains,
-)
-from gccost.measuring.cases import Case
+from gccost.measuring import ccompilers, jobs, languages, nodejs, sampler, standins, toolchains
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import wasm
 
@@ -59,15 +50,14 @@ def program(tmp_path_factory) -> Path:
     if go is None or nodejs.find() is None:
         pytest.skip("needs today's Go and Node.js")
     into = tmp_path_factory.mktemp("wasm")
-    what, compiler = wasm.STUDY.cases[0].build, ccompilers.fetch(lambda _: None)
+    what, compiler = jobs.build(jobs.job("WasmObject", TODAY_GO)), ccompilers.fetch(lambda _: None)
     return languages.of(wasm.STUDY).build(what, go, compiler, 1, into, processes.run)
 
 
 @pytest.mark.slow
 def test_node_runs_every_benchmark(program, tmp_path):
-    for case in wasm.STUDY.cases:
-        if not case.variant.runtime:
-            few = Case(case.program, case.variant, case.release, 2000)
-            taken = sampler.sample(jobs.job(few), program, tmp_path)
+    for job in wasm.STUDY.jobs.values():
+        if job["runtime"] == "stock":
+            taken = sampler.sample(jobs.sized(job, 2000), program, tmp_path)
             assert taken.metrics["ns/op"] > 0
             assert "cpu-ns/op" in taken.metrics

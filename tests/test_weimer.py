@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from campaigns import assert_only_lost
 from fakejdks import make
 from measured import run_sample
+from recordings import job
 
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, campaign, java, jdks, planning
-from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring import benchfmt, campaign, java, jdks, jobs, planning
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.jdks import Jdk
-from gccost.measuring.jobs import arguments
+from gccost.measuring.jobs import Job
 from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import DOCUMENT_JDK
 from gccost.studies import STUDIES, cleaners
-from gccost.studies.weimer import (
-    CLEANER,
-    LEAK_REMEDIES,
-    jvm,
-    leak,
-    small,
-)
 
 WEIMER, TINY = STUDIES["weimer"], BUDGETS["tiny"]
-CASE = Case("finalization", CLEANER, "jdk-17", n=1000)
+CASE = job("Cleaner", "jdk-17")
 
 
-def sample(folder: Path, behaviour: str, case: Case = CASE) -> benchfmt.Sample:
+def sample(folder: Path, behaviour: str, job: Job = CASE) -> benchfmt.Sample:
     """The output of a fake JVM."""
     home = make(folder / "jdk", "17.0.15", behaviour)
-    return run_sample(folder, case, folder, java=home / "bin" / "java")
+    return run_sample(folder, job, folder, java=home / "bin" / "java")
 
 
 # --- one sample -------------------------------------------------------------------
@@ -68,20 +62,20 @@ def test_a_sample_has_its_keys_and_process_metrics(tmp_path, monkeypatch):
 
 
 def test_running_out_of_memory_is_recorded_as_data(tmp_path):
-    case = replace(CASE, variant=small("Finalize", 8))
-    taken = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
+    small = job("Finalize/heap=8", "jdk-17")
+    taken = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", small)
     assert taken.metrics["died"] == 1
     assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(taken.metrics)
 
 
-def test_variant_settings_are_options_of_the_jvm():
-    variant = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
-    options = arguments(replace(CASE, variant=variant))
+def test_settings_are_options_of_the_jvm():
+    case = "Cleaner/gc=Parallel/heap=16/escape=off/gcthreads=1"
+    options = shlex.split(job(case, "jdk-17")["argv"])
     assert {"-XX:+UseParallelGC", "-Xms16m", "-Xmx16m"} <= set(options)
     assert {"-XX:-DoEscapeAnalysis", "-XX:ParallelGCThreads=1"} <= set(options)
     assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
     # Leak cases fill the heap, so their JVM must continue after an OutOfMemoryError.
-    options = arguments(Case("leak", leak("LeakNaive", 48), "jdk-17", 1))
+    options = shlex.split(jobs.job("LeakNaive/remaining=48", "jdk-17")["argv"])
     ends, continues = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
     assert options.index(continues) > options.index(ends)
 
@@ -110,7 +104,7 @@ def test_a_java_study_is_measured_until_its_sources_change(machine, monkeypatch)
     assert (recording.problems, recording.releases) == ((), ("jdk-11", "jdk-25"))
     assert run.manifest()["troubles"] == {}
     rounds = recording.frame.groupby("name")["round"].nunique().to_dict()
-    assert rounds == {name: plan.rounds(case) for name, case in plan.pool.items()}
+    assert rounds == {name: plan.rounds(job) for name, job in plan.pool.items()}
     assert campaign.measure(plan) == run
     monkeypatch.setattr(java, "source_hash", lambda programs: "another")
     assert campaign.find(planning.plan([WEIMER], TINY)) is None
@@ -121,7 +115,7 @@ def test_what_is_missing_skips_only_what_needs_it(machine):
         campaign.measure(planning.plan([WEIMER], TINY))
     machine("jdk-25")
     plan = planning.plan([WEIMER], TINY)
-    assert {case.release for case in plan.pool.values()} == {"jdk-25"}
+    assert {job["release"] for job in plan.pool.values()} == {"jdk-25"}
     assert "when online" in plan.missing["jdk-11"]
     with pytest.raises(MissingTool, match=r"JMH: .* cannot be fetched"):
         campaign.measure(planning.plan([STUDIES["jmh"]], TINY))
@@ -150,17 +144,16 @@ def real(tmp_path_factory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
         yield compiler.home, lambda program: java.build(program, compiler)
 
 
-def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path) -> benchfmt.Sample:
+def run_real(real: tuple[Path, Callable[[str], Path]], job: Job, folder: Path) -> benchfmt.Sample:
     home, build = real
-    jdk = Jdk(case.release, "", home, "")
-    return run_sample(build(case.program), case, folder, java=jdk.java)
+    jdk = Jdk(job["release"], "", home, "")
+    return run_sample(build(job["program"]), job, folder, java=jdk.java)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
 def test_only_finalizers_stay_registered_after_close(real, kind, left, tmp_path):
-    variant = jvm(f"Registered{kind}", heap="1024")
-    taken = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
+    taken = run_real(real, job(f"Registered{kind}", "jdk-17", 20_000), tmp_path)
     assert taken.metrics["registered/op"] == pytest.approx(left, abs=0.01)
     assert taken.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
 
@@ -168,25 +161,25 @@ def test_only_finalizers_stay_registered_after_close(real, kind, left, tmp_path)
 @pytest.mark.slow
 def test_only_the_naive_handle_leaks(real, tmp_path):
     def leaked(kind: str, remaining: int) -> float:
-        case = Case("leak", leak(kind, remaining), "jdk-17", 1)
+        case = jobs.job(f"Leak{kind}/remaining={remaining}", "jdk-17")
         return run_real(real, case, tmp_path).metrics["leaked"]
 
-    assert [leaked("LeakNaive", remaining) for remaining in (0, 48, 256)] == [0, 1, 0]
-    assert [leaked(kind, 48) for kind in LEAK_REMEDIES] == [0, 0]
+    assert [leaked("Naive", remaining) for remaining in (0, 48, 256)] == [0, 1, 0]
+    assert [leaked(kind, 48) for kind in ("RegisterFirst", "TryCatch")] == [0, 0]
 
 
 @pytest.mark.slow
 def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path):
     # More operations than the heap has memory for: the JVM dies before the first handle.
-    case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
-    assert run_real(real, case, tmp_path).metrics["died"] == 1
+    many = job("RegisteredFinalize/heap=3", "jdk-17", 2_000_000)
+    assert run_real(real, many, tmp_path).metrics["died"] == 1
 
 
 @pytest.mark.slow
 def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path):
-    for case in cleaners.STUDY.cases:
-        if case.release == DOCUMENT_JDK:  # without arenas
-            few = replace(case, n=min(case.n, 100))
+    for each in cleaners.STUDY.jobs.values():
+        if each["release"] == DOCUMENT_JDK:  # without arenas
+            few = jobs.sized(each, min(each["n"], 100))
             assert run_real(real, few, tmp_path).metrics["ns/op"] > 0
 
 
@@ -195,6 +188,6 @@ def test_a_jdk_without_arenas_says_so(real, tmp_path):
     old = jdks.find("jdk-17") or jdks.find("jdk-11")
     if old is None:
         pytest.skip("no JDK before 22 is here")
-    case = Case(cleaners.PROGRAM, cleaners.opened("OpenShared"), old.release, 100)
+    case = job("OpenShared", old.release, 100)
     with pytest.raises(SampleFailed, match=r"has no java.lang.foreign.Arena: JDK 22"):
-        run_sample(real[1](case.program), case, tmp_path, java=old.java)
+        run_sample(real[1]("cleaners"), case, tmp_path, java=old.java)

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from measured import run_sample
-from recordings import recorded
+from recordings import job, recorded
 
 from gccost import paths
 from gccost.errors import GccostError
@@ -19,10 +19,7 @@ from gccost.judging import metrics, models
 from gccost.judging.quantities import Seen
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, ccompilers, toolchains
-from gccost.measuring.cases import Case
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies.runtime import INDEX
-from gccost.studies.why import attach
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +45,11 @@ def test_the_line_fits_call_times_by_list_length():
 
 
 def test_a_slope_uses_each_round_as_one_sample(why: Recording):
-    variant = attach("AttachFinalizer")
-    slope = Seen(why, TODAY_GO).slope(variant)
+    slope = Seen(why, TODAY_GO).slope("AttachFinalizer/order=ascending/bytes=8")
     assert slope.n == 12
     assert slope.contains(1.0)
     assert slope.half_width < 0.01
-    level = Seen(why, TODAY_GO).slope(attach("AttachFinalizer", "descending"))
+    level = Seen(why, TODAY_GO).slope("AttachFinalizer/order=descending/bytes=8")
     assert level.contains(0.0)
 
 
@@ -90,17 +86,17 @@ class Writer:
 def test_an_overlay_is_written_once_and_again_if_partial_or_moved(cache, tmp_path, monkeypatch):
     toolchain = toolchains.fetch(TODAY_GO)
     with pytest.raises(KeyboardInterrupt):
-        builds.overlay(toolchain, INDEX, Writer(toolchain.goroot, whole=False))
-    builds.overlay(toolchain, INDEX, Writer(cache))  # by a Go that has moved since
+        builds.overlay(toolchain, "index", Writer(toolchain.goroot, whole=False))
+    builds.overlay(toolchain, "index", Writer(cache))  # by a Go that has moved since
     writer = Writer(toolchain.goroot)
-    written = [builds.overlay(toolchain, INDEX, writer) for _ in range(2)]
+    written = [builds.overlay(toolchain, "index", writer) for _ in range(2)]
     assert (writer.calls, written[0]) == (1, written[1])
     assert written[0].exists()
     assert builds.overlay(toolchain, "checked", writer) != written[0]
     moved = tmp_path / "moved"
     shutil.copytree(cache, moved, symlinks=True)
     monkeypatch.setattr(paths, "CACHE", moved)
-    assert builds.overlay(toolchain, INDEX, writer).is_relative_to(moved)
+    assert builds.overlay(toolchain, "index", writer).is_relative_to(moved)
     assert writer.calls == 3
 
 
@@ -109,7 +105,7 @@ def test_an_unknown_runtime_source_is_refused(cache):
     toolchain = toolchains.fetch(TODAY_GO)
     said = "overlay: mheap.go:2066: specialFindSplicePoint is not the one that is known"
     with pytest.raises(GccostError, match="is not the one that is known") as caught:
-        builds.overlay(toolchain, INDEX, Writer(toolchain.goroot, error=said))
+        builds.overlay(toolchain, "index", Writer(toolchain.goroot, error=said))
     assert said in str(caught.value)
     assert f"Go {TODAY_GO}" in str(caught.value)
 
@@ -117,13 +113,13 @@ def test_an_unknown_runtime_source_is_refused(cache):
 @pytest.mark.slow
 def test_a_program_runs_with_the_patched_runtime(tmp_path):
     toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
-    variant = attach("AttachCleanup", runtime=INDEX)
     stock, index = (
         builds.build("specials", toolchain, compiler, 7, tmp_path, runtime=runtime)
-        for runtime in ("", INDEX)
+        for runtime in ("", "index")
     )
     assert b"makeSpecialIndex" in index.read_bytes()
     assert b"makeSpecialIndex" not in stock.read_bytes()
-    sample = run_sample(index, Case("specials", variant, TODAY_GO, 4000), tmp_path)
-    assert sample.keys["runtime"] == INDEX
+    patched = job("AttachCleanup/order=ascending/bytes=8/runtime=index", n=4000)
+    sample = run_sample(index, patched, tmp_path)
+    assert sample.keys["runtime"] == "index"
     assert len(models.walked(pd.Series(sample.metrics).rename(metrics.column))[0]) == 16

@@ -19,7 +19,7 @@ from gccost.judging import kinds, metrics, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.kinds import Cells, Kinds, Level
 from gccost.judging.quantities import Ratio
-from gccost.measuring import toolchains
+from gccost.measuring import jobs, toolchains
 from gccost.measuring.runs import Run
 from gccost.stats import FEWEST, JUDGED, SHOWN, Figure
 
@@ -58,7 +58,7 @@ class _Pair:
 
     def __init__(self, quantity: Ratio, release: str, table: Mapping[str, Any]) -> None:
         self.metric = quantity.metric
-        self.names = [variant.on(release) for variant in quantity.variants]
+        self.names = [jobs.name(case, release) for case in quantity.cases]
         self.kinds = [table[name]["kind"] if name in table else "" for name in self.names]
 
     def figure(self, part: Kinds, run: Kinds) -> Figure:

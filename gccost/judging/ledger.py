@@ -19,8 +19,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
-from gccost.measuring import toolchains
-from gccost.measuring.cases import Variant
+from gccost.measuring import jobs, toolchains
 from gccost.stats import FEWEST, JUDGED, Estimate
 
 # By how much the number of rounds or sittings is multiplied to see whether more decide a verdict.
@@ -215,15 +214,15 @@ def _judged(row: Row, recording: Recording) -> Row:
     """The row with what a recording says of its claim."""
     quantity, release = row.claim.quantity, row.release
     judged = replace(row, estimate=recording.estimate(quantity, release))
-    variants = needed_variants(row.claim, release, recording)
-    rounds = [recording.rounds(variant, release) for variant in variants]
+    names = needed_cases(row.claim, release, recording)
+    rounds = list(map(recording.rounds, names))
     fewest = min(map(len, rounds), default=0)
     label, why, needed = Label.UNDECIDED, "", math.nan
     if row.claim.cpus > recording.cpus:
         label = Label.UNTESTABLE
         why = f"it needs {row.claim.cpus} CPUs, there were {recording.cpus}"
     elif math.isnan(judged.estimate.value):
-        label, why = Label.UNMEASURED, _missing(variants, release, recording)
+        label, why = Label.UNMEASURED, _missing(names, release, recording)
     elif fewest < FEWEST and not quantity.at_once:
         why = f"it has {fewest} of the {FEWEST} rounds that a verdict needs"
         needed = FEWEST - fewest
@@ -235,21 +234,21 @@ def _judged(row: Row, recording: Recording) -> Row:
     return judged if quantity.at_once else replace(judged, needed=_needed(judged, fewest))
 
 
-def _missing(variants: Iterable[Variant], release: str, recording: Recording) -> str:
+def _missing(names: Iterable[str], release: str, recording: Recording) -> str:
     """Why a recording lacks what a claim needs."""
-    failed = [why for variant in variants for why in recording.failures(variant, release)]
+    failed = [why for name in names for why in recording.failures(name)]
     whole = recording.manifest["missing"].get(release)
     return whole or "; ".join(dict.fromkeys(failed)) or "the run lacks samples that it needs"
 
 
-def needed_variants(claim: Claim, release: str, recording: Recording) -> list[Variant]:
-    """The variants that a claim needs, without optional ones that were not measured."""
-    variants = list(dict.fromkeys(claim.quantity.variants))
+def needed_cases(claim: Claim, release: str, recording: Recording) -> list[str]:
+    """The names of the cases that a claim needs, without optional ones that were not measured."""
+    names = [jobs.name(case, release) for case in dict.fromkeys(claim.quantity.cases)]
     if not claim.quantity.partial:
-        return variants
-    counts = {variant: len(recording.rounds(variant, release)) for variant in variants}
+        return names
+    counts = {name: len(recording.rounds(name)) for name in names}
     fewest = min(FEWEST, max(counts.values()))
-    return [variant for variant, rounds in counts.items() if rounds >= fewest]
+    return [name for name, rounds in counts.items() if rounds >= fewest]
 
 
 def _needed(row: Row, rounds: int) -> float:
@@ -286,10 +285,10 @@ def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:
     A row per claim, release, side ("over" or "under") and process, with its metrics.
     """
     parts = {
-        (row.claim.id, row.toolchain, side): recording.processes(variant, row.release)
+        (row.claim.id, row.toolchain, side): recording.processes(jobs.name(case, row.release))
         for row in ledger
         if isinstance(quantity := row.claim.quantity, Ratio) and quantity.metric == costs.METRIC
-        for side, variant in zip(("over", "under"), quantity.variants, strict=True)
+        for side, case in zip(("over", "under"), quantity.cases, strict=True)
     }
     names = ["id", "release", "side"]
     if not parts:

@@ -7,14 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import sub, truediv
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from gccost import stats
 from gccost.judging import models, stacks
 from gccost.judging.models import slope, walked
-from gccost.measuring.cases import Variant
+from gccost.measuring import jobs
 from gccost.measuring.profiles import Profile
 from gccost.stats import Estimate, Figure
+
+Case: TypeAlias = str
+"""A case without its release, as text: "AllocateAuto", or "Finalize/words=8/gogc=off"."""
 
 
 class Seen(NamedTuple):
@@ -28,16 +31,20 @@ class Seen(NamedTuple):
         self,
         function: Callable[..., float],
         metric: str,
-        *variants: Variant,
+        *cases: Case,
         signed: bool = False,
     ) -> Estimate:
-        """An estimate of function(cost, …) of variants by a metric."""
+        """An estimate of function(cost, …) of cases by a metric."""
 
         def figure(recording: Any) -> Figure:
-            costs = [recording.cost(variant, self.release, metric) for variant in variants]
+            costs = [recording.cost(self.name(case), metric) for case in cases]
             return stats.propagate(function, costs)
 
         return self.shown(figure, signed)
+
+    def name(self, case: Case) -> str:
+        """The name of a case's samples."""
+        return jobs.name(case, self.release)
 
     def shown(self, figure: Callable[[Any], Figure], signed: bool = False) -> Estimate:
         """The estimate of a recording's figure, next to the recorded run's."""
@@ -49,75 +56,68 @@ class Seen(NamedTuple):
             recorded=None if other is None else figure(other),
         )
 
-    def values(self, variant: Variant, metric: str) -> Any:
-        """A metric of each process of a variant."""
-        return self.recording.values(variant, self.release, metric)
+    def processes(self, case: Case) -> Any:
+        """A row for each process of a case."""
+        return self.recording.processes(self.name(case))
 
-    def amount(self, variant: Variant, metric: str) -> Estimate:
-        """An estimate of a metric that may be 0."""
-        return self.derived(float, metric, variant, signed=True)
-
-    def processes(self, variant: Variant) -> Any:
-        """A row for each process of a variant."""
-        return self.recording.processes(variant, self.release)
-
-    def slope(self, variant: Variant) -> Estimate:
+    def slope(self, case: Case) -> Estimate:
         """The cost (ns) that each record in the list adds to a call; a sample per process."""
-        slopes = [slope(sample) for _, sample in self.processes(variant).iterrows()]
+        slopes = [slope(sample) for _, sample in self.processes(case).iterrows()]
         return models.amount(slopes, self.confidence)
 
 
 class Quantity(ABC):
     """A quantity that tests a claim.
 
-    A verdict needs three rounds of each variant, unless it is `at_once`. If `partial`, it can be
-    estimated without some of its variants.
+    A verdict needs three rounds of each case, unless it is `at_once`. If `partial`, it can be
+    estimated without some of its cases.
     """
 
     at_once: ClassVar[bool] = False
     partial: ClassVar[bool] = False
 
     @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The variants that it is computed from: those of its fields, in their order."""
-        return tuple(_variants(vars(self).values()))
+    def cases(self) -> tuple[Case, ...]:
+        """The cases that it is computed from: those of its fields, in their order."""
+        return tuple(_cases(of for name, of in vars(self).items() if name not in _OTHERS))
 
     @abstractmethod
     def estimate(self, seen: Seen) -> Estimate:
         """The quantity on a release."""
 
 
-def _variants(values: Iterable[object]) -> Iterator[Variant]:
+_OTHERS = ("metric", "functions", "of")  # the fields without cases
+
+
+def _cases(values: Iterable[Any]) -> Iterator[Case]:
     for value in values:
-        if isinstance(value, Variant):
+        if isinstance(value, str):
             yield value
-        elif isinstance(value, Quantity):
-            yield from value.variants
-        elif isinstance(value, tuple):
-            yield from _variants(value)
+        else:
+            yield from value.cases if isinstance(value, Quantity) else _cases(value)
 
 
 @dataclass(frozen=True)
 class Ratio(Quantity):
-    """The ratio of two variants' costs by one metric."""
+    """The ratio of two cases' costs by one metric."""
 
-    numerator: Variant
-    denominator: Variant
+    numerator: Case
+    denominator: Case
     metric: str = "ns"
 
     def estimate(self, seen: Seen) -> Estimate:
-        return seen.derived(truediv, self.metric, *self.variants)
+        return seen.derived(truediv, self.metric, *self.cases)
 
 
 @dataclass(frozen=True)
 class Share(Quantity):
-    """The share of a variant's CPU profile whose stacks contain any of these functions.
+    """The share of a case's CPU profile whose stacks contain any of these functions.
 
-    The variant has profile="cpu". With `of`, the share is of the stacks that contain any of
+    The case has "profile=cpu". With `of`, the share is of the stacks that contain any of
     those.
     """
 
-    variant: Variant
+    case: Case
     functions: tuple[str, ...]
     of: tuple[str, ...] = ()
 
@@ -127,7 +127,7 @@ class Share(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         def figure(recording: Any) -> Figure:
-            shares: Figure = recording.share(self.variant, seen.release, self.of_profile)
+            shares: Figure = recording.share(seen.name(self.case), self.of_profile)
             return shares
 
         made = seen.shown(figure, signed=True)
@@ -143,13 +143,13 @@ class PhaseShare(Share):
 
 @dataclass(frozen=True)
 class Amount(Quantity):
-    """A variant's amount of a metric that may be 0, such as a count: the median."""
+    """A case's amount of a metric that may be 0, such as a count: the median."""
 
-    variant: Variant
+    case: Case
     metric: str
 
     def estimate(self, seen: Seen) -> Estimate:
-        return seen.amount(self.variant, self.metric)
+        return seen.derived(float, self.metric, self.case, signed=True)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Difference(Quantity):
     ratio: Ratio
 
     def estimate(self, seen: Seen) -> Estimate:
-        return seen.derived(sub, self.ratio.metric, *self.variants, signed=True)
+        return seen.derived(sub, self.ratio.metric, *self.cases, signed=True)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class CurveDepth(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         added = {
-            point: seen.derived(sub, point.metric, *point.variants, signed=True)
+            point: seen.derived(sub, point.metric, *point.cases, signed=True)
             for point in self.curve
         }
         known = [point for point in self.curve if added[point].n]
@@ -187,7 +187,7 @@ class CurveDepth(Quantity):
             if end is least:
                 return Estimate(1.0, 1.0, 1.0, 1, 1, seen.confidence)
             return seen.derived(
-                lambda a, b, c, d: (a - b) / (c - d), end.metric, *end.variants, *least.variants
+                lambda a, b, c, d: (a - b) / (c - d), end.metric, *end.cases, *least.cases
             )
 
         return replace(over_least(known[0]), parts=(over_least(known[-1]),))
@@ -195,24 +195,24 @@ class CurveDepth(Quantity):
 
 @dataclass(frozen=True)
 class ExclusiveEvents(Quantity):
-    """The number of places where one variant has an event (it died, it leaked) and no other has.
+    """The number of places where one case has an event (it died, it leaked) and no other has.
 
-    `shown` has a variant per place; each of `others` has one for each of the same places.
+    `shown` has a case per place; each of `others` has one for each of the same places.
     The event is a metric over 0 in any sample. The estimate's rounds are the places with
-    samples of every variant, and its part is the number of places where another variant has
+    samples of every case, and its part is the number of places where another case has
     the event.
     """
 
     metric: str
-    shown: tuple[Variant, ...]
-    others: tuple[tuple[Variant, ...], ...]
+    shown: tuple[Case, ...]
+    others: tuple[tuple[Case, ...], ...]
     at_once: ClassVar[bool] = True
     partial: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
         samples, alone, elsewhere = 0, [], []
         for place in zip(self.shown, *self.others, strict=True):
-            values = [seen.values(variant, self.metric) for variant in place]
+            values = [seen.recording.values(seen.name(case), self.metric) for case in place]
             if all(map(len, values)):
                 here, *there = (bool(each.any()) for each in values)
                 samples += len(values[0])
@@ -231,10 +231,10 @@ class Linearity(Quantity):
     its own cost, the lower quartile over the rounds, and the line goes through these.
     """
 
-    variant: Variant
+    case: Case
 
     def estimate(self, seen: Seen) -> Estimate:
-        calls = [walked(sample) for _, sample in seen.processes(self.variant).iterrows()]
+        calls = [walked(sample) for _, sample in seen.processes(self.case).iterrows()]
         lengths = next((records for records, _ in calls), [])
         if not lengths:
             return stats.nothing(seen.confidence)
@@ -244,10 +244,10 @@ class Linearity(Quantity):
 
 @dataclass(frozen=True)
 class SlopeRatio(Quantity):
-    """The ratio of two variants' costs per record in the list."""
+    """The ratio of two cases' costs per record in the list."""
 
-    over: Variant
-    under: Variant
+    over: Case
+    under: Case
 
     def estimate(self, seen: Seen) -> Estimate:
         over, under = seen.slope(self.over), seen.slope(self.under)
@@ -277,18 +277,18 @@ class Worst(Quantity):
 
 @dataclass(frozen=True)
 class SavedShare(Quantity):
-    """The share of a variant's cost over a baseline that a change saves."""
+    """The share of a case's cost over a baseline that a change saves."""
 
-    before: Variant
-    after: Variant
-    baseline: Variant
+    before: Case
+    after: Case
+    baseline: Case
     metric: str = "ns"
 
     def estimate(self, seen: Seen) -> Estimate:
         def share(before: float, after: float, base: float) -> float:
             return (before - after) / (before - base)
 
-        return seen.derived(share, self.metric, *self.variants, signed=True)
+        return seen.derived(share, self.metric, *self.cases, signed=True)
 
 
 @dataclass(frozen=True)
@@ -299,10 +299,7 @@ class SittingsAgree(Quantity):
     at_once: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        costs = [
-            seen.recording.cost(variant, seen.release, self.ratio.metric)
-            for variant in self.variants
-        ]
+        costs = [seen.recording.cost(seen.name(case), self.ratio.metric) for case in self.cases]
         whole = stats.propagate(truediv, costs)
         alone = (whole._replace(sittings={number: each}) for number, each in whole.sittings.items())
         made = (stats.estimate(each, recorded=whole) for each in alone)
@@ -322,9 +319,9 @@ class Agreement(Quantity):
     at_once: ClassVar[bool] = True
 
     @property
-    def variants(self) -> tuple[Variant, ...]:
+    def cases(self) -> tuple[Case, ...]:
         """Those of the measurements; the other method's are compared only if there are any."""
-        return tuple(_variants(self.measurements))
+        return tuple(_cases(self.measurements))
 
     def estimate(self, seen: Seen) -> Estimate:
         shown = seen._replace(confidence=stats.SHOWN)

@@ -8,7 +8,7 @@ The recorded run never affects a verdict.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -21,8 +21,9 @@ from gccost.judging.ledger import Row
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring.cases import Budget, Variant
-from gccost.measuring.planning import OpenQuestion, Questions, Rank, Standing
+from gccost.measuring import jobs
+from gccost.measuring.cases import Budget
+from gccost.measuring.planning import OpenQuestion, Rank, Standing
 from gccost.measuring.runs import Run
 from gccost.stats import Estimate
 
@@ -31,21 +32,9 @@ _NEARLY = 1.25
 _WIDER = 2  # how many times as wide as a headline's the interval of any other case may be
 
 
-def questions(studies: Sequence[Study], limit: Budget) -> Questions:
-    """The questions of studies at a budget, for a campaign."""
-    claims = [claim for study in studies for claim in study.claims]
-    needed = _cases(claim for claim in claims if not claim.quantity.partial)
-    return Questions(needed, _OpenQuestions(studies, limit).of)
-
-
-def _cases(claims: Iterable[Claim]) -> frozenset[tuple[Variant, str]]:
-    """The cases that claims need, as variants on releases."""
-    return frozenset(
-        (variant, go)
-        for claim in claims
-        for go in claim.releases
-        for variant in claim.quantity.variants
-    )
+def questions(studies: Sequence[Study], limit: Budget) -> Callable[[Run], Standing]:
+    """What finds the open questions of studies at a budget in a run, for a campaign."""
+    return _OpenQuestions(studies, limit).of
 
 
 class _OpenQuestions:
@@ -113,8 +102,7 @@ def _loaded(study: Study, run: Run) -> Iterator[Recording]:
 
 
 def _open_question(row: Row, recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
-    variants = ledger.needed_variants(row.claim, row.release, recording)
-    cases = tuple(variant.on(row.release) for variant in variants)
+    cases = tuple(ledger.needed_cases(row.claim, row.release, recording))
     if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
         yield OpenQuestion(cases, max(1, int(row.needed)))
     elif row.claim.headline and row.verdict.label.decided:
@@ -125,12 +113,12 @@ def _figures(recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
     """The questions of how large the figures of a study are: those of its `figures`, then costs."""
     study = recording.study
     for quantity in study.figures:
-        for go in study.releases:
-            cases = tuple(variant.on(go) for variant in quantity.variants)
-            yield from narrower(recording.estimate(quantity, go), cases, limit.half_width)
-    for case in study.within(limit):
-        cost = stats.estimate(recording.cost(case.variant, case.release, study.metric))
-        yield from narrower(cost, (case.name,), _WIDER * limit.half_width, Rank.COST)
+        cases = tuple(jobs.name(case, study.document) for case in quantity.cases)
+        estimate = recording.estimate(quantity, study.document)
+        yield from narrower(estimate, cases, limit.half_width)
+    for job in study.within(limit):
+        cost = stats.estimate(recording.cost(job["name"], study.metric))
+        yield from narrower(cost, (job["name"],), _WIDER * limit.half_width, Rank.COST)
 
 
 def narrower(

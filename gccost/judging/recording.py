@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from operator import truediv
 from pathlib import Path
@@ -22,9 +22,7 @@ from gccost.judging.kinds import Kinds
 from gccost.judging.quantities import Quantity, Seen
 from gccost.judging.recorded import recorded
 from gccost.measuring import jobs, toolchains
-from gccost.measuring.cases import BUDGETS, CONTROLS, Case, Variant
 from gccost.measuring.jobs import Job
-from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
@@ -44,10 +42,11 @@ def _nothing() -> None:
 class Recording:
     """The samples and profiles of a study in one run.
 
-    `jobs` has every job of the study by name, measured or not, and `frame` a row per sample
-    (see `gccost.judging.samples`). `cpu_profiles` has the profiles by the job's name, then by
-    round. `problems` describes unusable lines and profiles. `instead` gives the recorded run's
-    recording, for intervals, and for cases of which this run has too few processes (see `showing`).
+    `jobs` has every job of the study by name, as the run's own table has it if it was planned.
+    `frame` has a row per sample (see `gccost.judging.samples`), and `cpu_profiles` the profiles by
+    the job's name, then by round. `problems` describes unusable lines and profiles. `instead` gives
+    the recorded run's recording, for intervals, and for cases of which this run has too few
+    processes (see `showing`).
     """
 
     study: Study
@@ -65,10 +64,10 @@ class Recording:
             raise GccostError(
                 "the run holds no samples", run.name, f"make measure ONLY={study.name}"
             )
-        manifest, measured = run.manifest(), samples.of_run(run)
-        memory, problems = memory_for_a_sample(manifest["machine"]), [*measured.problems]
-        cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
-        table = {case.name: jobs.job(case) for case in cases}
+        measured = samples.of_run(run)
+        problems = [*measured.problems]
+        planned = run.table()
+        table = {name: job | planned.get(name, {}) for name, job in study.jobs.items()}
         n = measured.frame["name"].map({name: job["n"] for name, job in table.items()})
         frame = measured.frame[(n == 0) | (n == measured.frame["operations"])]
         cpu_profiles = {
@@ -99,7 +98,7 @@ class Recording:
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """The releases with samples, in the study's order."""
+        """The releases with samples, the oldest first."""
         measured = {self.jobs[name]["release"] for name in self.frame["name"]}
         return tuple(release for release in self.study.releases if release in measured)
 
@@ -108,20 +107,15 @@ class Recording:
         """The newest release with samples; without any, the newest of the language."""
         return (toolchains.today(self.study.document), *self.releases)[-1]
 
-    def failures(self, variant: Variant, release: str) -> list[str]:
-        """The reasons why samples of a variant on a release failed."""
-        return list(self.manifest["failed"].get(variant.on(release), []))
+    def failures(self, name: str) -> list[str]:
+        """The reasons why samples of a case failed."""
+        return list(self.manifest["failed"].get(name, []))
 
     # --- What a page shows ------------------------------------------------------------
 
-    @cached_property
-    def case(self) -> Mapping[str, Case]:
-        """The cases of the study by the names of their jobs."""
-        return {case.name: case for case in self.study.cases}
-
     def fewest(self, name: str) -> int:
         """How many processes, or profiles, of a case a page must have to show it."""
-        return 1 if self.case[name].once else costs.FEWEST
+        return 1 if jobs.has(self.jobs[name], "once") else costs.FEWEST
 
     def showing(self, name: str) -> Recording:
         """The recording from which a page shows a case: this one, or else the recorded run's.
@@ -135,12 +129,10 @@ class Recording:
         return other if other is not None and other._enough(name) else self
 
     def is_due(self, name: str) -> bool:
-        """Whether a page shows a case: it was measured, or the run's budget measures it."""
-        case = self.case[name]
-        budgets = {each["budget"] for each in self.manifest["sittings"]} & BUDGETS.keys()
-        reached = any(BUDGETS[budget].reaches(case.min_budget) for budget in budgets)
-        measured = name in self._cases or name in self.manifest["failed"]
-        return (reached and case.cpus <= self.cpus) or measured
+        """Whether a page shows a case: the run planned it, or could not get its release."""
+        job = self.jobs[name]
+        is_missing = job["release"] in self.manifest["missing"]
+        return name in self.run.table() or (is_missing and job.get("cpus", 1) <= self.cpus)
 
     def _enough(self, name: str) -> bool:
         if "profile" in self.jobs[name]:
@@ -172,19 +164,19 @@ class Recording:
         parts = self.every.reset_index().groupby("name", sort=False)
         return {str(name): part.dropna(axis="columns", how="all") for name, part in parts}
 
-    def processes(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The samples of a variant on a release."""
-        return self._cases.get(variant.on(release), _NO_SAMPLES)
+    def processes(self, name: str) -> pd.DataFrame:
+        """The samples of a case."""
+        return self._cases.get(name, _NO_SAMPLES)
 
-    def rounds(self, variant: Variant, release: str) -> list[int]:
-        """The rounds with a process, or a profile, of a variant, in order."""
-        if variant.profile:
-            return sorted(self.profiles(variant, release))
-        return sorted(self.processes(variant, release)["round"].astype(int).unique())
+    def rounds(self, name: str) -> list[int]:
+        """The rounds with a process, or a profile, of a case, in order."""
+        if name in self.cpu_profiles:
+            return sorted(self.cpu_profiles[name])
+        return sorted(self.processes(name)["round"].astype(int).unique())
 
-    def values(self, variant: Variant, release: str, metric: str = costs.METRIC) -> Floats:
+    def values(self, name: str, metric: str = costs.METRIC) -> Floats:
         """A metric of each process."""
-        values = self.processes(variant, release).get(metric, pd.Series(dtype=float))
+        values = self.processes(name).get(metric, pd.Series(dtype=float))
         return values.dropna().to_numpy(dtype=float)
 
     # --- Estimates ------------------------------------------------------------------
@@ -193,12 +185,10 @@ class Recording:
     def _known(self) -> dict[tuple[str, str], Figure]:
         return {}
 
-    def cost(self, variant: Variant, release: str, metric: str = costs.METRIC) -> Figure:
-        """The cost of a variant in each sitting; see `gccost.stats`."""
-        name = variant.on(release)
+    def cost(self, name: str, metric: str = costs.METRIC) -> Figure:
+        """The cost of a case in each sitting; see `gccost.stats`."""
         if (name, metric) not in self._known:
-            processes = self.processes(variant, release)
-            self._known[name, metric] = self.cost_of(name, metric, processes)
+            self._known[name, metric] = self.cost_of(name, metric, self.processes(name))
         return self._known[name, metric]
 
     def cost_of(self, name: str, metric: str, processes: pd.DataFrame) -> Figure:
@@ -214,29 +204,23 @@ class Recording:
         made, of_run = kinds.cost(case, metric, scatter, spread, n), self.kinds.cells(metric)
         again = {
             control: kinds.cost(of_run[control], metric, scatter, spread, n)
-            for control in self._controls(name)
+            for control in self._controls.get(name, ())
             if control in of_run
         }
         ratios = {name: stats.propagate(truediv, [each, made]) for name, each in again.items()}
         return made._replace(controls=ratios)
 
-    def _controls(self, name: str) -> list[str]:
-        """The names of a case's A/A controls, which another study of the run may have."""
-        case = self.case[name]
-        if case.variant.control:
-            return []
-        return [replace(case.variant, control=how).on(case.release) for how in CONTROLS]
+    @cached_property
+    def _controls(self) -> Mapping[str, list[str]]:
+        """The A/A controls of each case, which another study of the run may have."""
+        found: dict[str, list[str]] = {}
+        for name, job in self.run.table().items():
+            if "control" in job:
+                found.setdefault(jobs.uncontrolled(job), []).append(name)
+        return found
 
-    def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
-        """The CPU profiles of a variant on a release, by round."""
-        return self.cpu_profiles.get(variant.on(release), {})
-
-    def share(self, variant: Variant, release: str, of: Callable[[Profile], float]) -> Figure:
-        """A share of a variant's CPU profiles: those of a sitting are added up."""
-        return self.share_of(variant.on(release), of)
-
-    def share_of(self, name: str, of: Callable[[Profile], float]) -> Figure:
-        """A share of the profiles of a job."""
+    def share(self, name: str, of: Callable[[Profile], float]) -> Figure:
+        """A share of a case's CPU profiles: those of a sitting are added up."""
         sittings = dict(self._cases.get(name, _NO_SAMPLES)[["round", "sitting"]].to_numpy())
         profiles = self.cpu_profiles.get(name, {}).items()
         shares = [(sittings.get(round_, 1.0), of(each), each.total) for round_, each in profiles]

@@ -14,7 +14,7 @@ from gccost.measuring.benchfmt import Sample
 from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run, cached
 
-_HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind")
+_HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind", "cpus", "rounds")
 _OWN = ("name", "procs", "operations", "line", "kind")  # columns
 
 

@@ -22,8 +22,9 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
-from gccost.measuring.cases import EXPERIMENTS, OVERLAY, Build
+from gccost.measuring.cases import OVERLAY
 from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring.jobs import EXPERIMENTS, Build
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import (
     OLDEST_WITH_MODULES,
@@ -229,7 +230,7 @@ def build(
 ) -> Path:
     """Build a program's test binary with the given layout, and return its path.
 
-    `runtime` is that of a `cases.Variant`; `run` runs the command. A binary has no symbols, which
+    `runtime` is that of a `jobs.Build`; `run` runs the command. A binary has no symbols, which
     would be two thirds of a pack; profiles name functions without them.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.

@@ -29,16 +29,18 @@ from typing import NamedTuple
 
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
-from gccost.measuring import benchfmt, builds, jobs, machine, runs
+from gccost.measuring import benchfmt, builds, jobs, machine, runs, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, FREE, Build, Case
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.jobs import Build, Job
 from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
-from gccost.measuring.sampler import TRACE, SampleFailed
+from gccost.measuring.sampler import TRACE, SampleFailed, is_traced
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
 METHOD = "sittings, plain loops, one pool"
+BASELINE = "AllocateFree"  # which each of the later rounds has too
 GIVE_UP = 2  # failures after which a case is skipped
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
 # short loops, where the share is less than a block.
@@ -89,8 +91,8 @@ def samples_of(run: Run, plan: Plan) -> list[Sample]:
     return [
         sample
         for sample in run.reading().samples.values()
-        if (case := pool.get(sample.full_name))
-        and case.n in (0, sample.n)
+        if (job := pool.get(sample.full_name))
+        and job["n"] in (0, sample.n)
         and sample.metrics.get("round", 0) >= 1
     ]
 
@@ -108,8 +110,7 @@ def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) 
     """
     if not plan.pool:
         reasons = "; ".join(dict.fromkeys(plan.missing.values()))
-        names = ", ".join(study.name for study in plan.studies)
-        raise MissingTool(f"nothing can be measured: {reasons}", names)
+        raise MissingTool(f"nothing can be measured: {reasons}", ", ".join(plan.studies))
     run = find(plan)
     if run is not None and finished(run, plan) and not again:
         return run
@@ -135,7 +136,7 @@ def begin(plan: Plan) -> Run:
     if not run.samples_txt.exists():  # new, or killed at its start
         write_whole(run.samples_txt, _head(plan.description).encode())
     known = run.table() if run.jobs_csv.exists() else {}
-    jobs.write(run.jobs_csv, (known | plan.jobs).values())
+    jobs.write(run.jobs_csv, (known | plan.pool).values())
     manifest = run.manifest()
     layouts = plan.random_layouts
     missing = {go: why for go, why in manifest["missing"].items() if go not in layouts}
@@ -164,32 +165,28 @@ def _head(described: machine.Description) -> str:
 
 
 def _with_capped(troubles: Troubles, plan: Plan) -> Troubles:
-    """The troubles of a run, and those of cases whose N the memory limits."""
+    """The troubles of a run, and those of jobs whose N the memory limits."""
     combined = dict(troubles)
-    for study in plan.studies:
-        for whole in study.cases:
-            case = plan.pool.get(whole.name)
-            if case is None or case.n >= whole.scaled(plan.budget.scale).n:
-                continue
-            allows = f"this machine's memory allows {case.n:,} operations only"
-            if allows not in combined.setdefault(case.name, []):
-                combined[case.name] = [*combined[case.name], allows]
+    for name in sorted(plan.capped):
+        allows = f"this machine's memory allows {plan.pool[name]['n']:,} operations only"
+        combined[name] = list(dict.fromkeys([*combined.get(name, []), allows]))
     return combined
 
 
-def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
+def in_order(pool: Iterable[Job], chance: random.Random) -> list[Job]:
     """A round's samples in random order, one release after the other.
 
-    Repeated cases, such as the baseline, are spread evenly over their release's samples.
+    Repeated jobs, such as the baseline, are spread evenly over their release's samples.
     """
-    stretches: dict[str, list[tuple[float, Case]]] = {}
-    for case in cases:
-        for i in range(case.processes):
-            place = (i + chance.random()) / case.processes
-            stretches.setdefault(case.release, []).append((place, case))
+    stretches: dict[str, list[tuple[float, Job]]] = {}
+    for job in pool:
+        count = jobs.processes(job)
+        for i in range(count):
+            place = (i + chance.random()) / count
+            stretches.setdefault(job["release"], []).append((place, job))
     releases = list(stretches)
     chance.shuffle(releases)
-    return [case for r in releases for _, case in sorted(stretches[r], key=itemgetter(0))]
+    return [job for r in releases for _, job in sorted(stretches[r], key=itemgetter(0))]
 
 
 class _Built(NamedTuple):
@@ -239,11 +236,12 @@ class _Campaign:
             self._round(number, due)
             number += 1
         while chosen := self._chosen(open_ := self._open()):
-            cases = self._with_baselines(chosen)
-            tenth = _TENTH * self.plan.budget.seconds / (self._takes(c.name for c in cases) or 1)
+            due = self._with_baselines(chosen)
+            takes = self._takes(job["name"] for job in due)
+            tenth = _TENTH * self.plan.budget.seconds / (takes or 1)
             # Until the last of these rounds no verdict can change.
             for _ in range(max(1, min(int(tenth), *(question.rounds for question in chosen)))):
-                self._round(self.last + 1, cases)
+                self._round(self.last + 1, due)
                 for question in chosen:
                     self.had[question.cases] += self._takes(question.cases)
         self._finish(self._why(open_))
@@ -270,23 +268,23 @@ class _Campaign:
 
     # --- Choosing the next round ------------------------------------------------------
 
-    def _still_measured(self) -> list[Case]:
-        pool = self.plan.pool.values()
-        return [case for case in pool if self.failures[case.name] < GIVE_UP]
+    def _still_measured(self) -> list[Job]:
+        return [job for name, job in self.plan.pool.items() if self.failures[name] < GIVE_UP]
 
-    def _first_rounds(self) -> list[Case]:
-        """The cases that still lack rounds that an estimate needs."""
+    def _first_rounds(self) -> list[Job]:
+        """The jobs that still lack rounds that an estimate needs."""
         if self.spent > self.plan.budget.most:
             return []
         whole: Counter[str] = Counter()
         for (name, _), taken in self.taken.items():
-            whole[name] += taken >= self.plan.pool[name].processes
-        return [c for c in self._still_measured() if whole[c.name] < self.plan.rounds(c)]
+            whole[name] += taken >= jobs.processes(self.plan.pool[name])
+        measured = self._still_measured()
+        return [job for job in measured if whole[job["name"]] < self.plan.rounds(job)]
 
     def _open(self) -> list[OpenQuestion]:
         """The open questions whose cases can be measured again."""
-        self.standing = self.plan.questions.standing(self.run)
-        measured = {case.name for case in self._still_measured() if not case.once}
+        self.standing = self.plan.standing(self.run)
+        measured = {job["name"] for job in self._still_measured() if not jobs.has(job, "once")}
         return [
             question
             for question in self.standing.open_questions
@@ -322,25 +320,22 @@ class _Campaign:
     def _takes(self, cases: Iterable[str]) -> float:
         """The seconds that a round of cases takes."""
         return sum(
-            fmean(self.seconds[name] or [0.0]) * self.plan.pool[name].processes for name in cases
+            fmean(self.seconds[name] or [0.0]) * jobs.processes(self.plan.pool[name])
+            for name in cases
         )
 
-    def _with_baselines(self, open_questions: Iterable[OpenQuestion]) -> list[Case]:
-        """The cases of open questions, and the baselines of their releases."""
+    def _with_baselines(self, open_questions: Iterable[OpenQuestion]) -> list[Job]:
+        """The jobs of open questions, and the baselines of their releases."""
         wanted = {name for question in open_questions for name in question.cases}
-        releases = {self.plan.pool[name].release for name in wanted}
-        return [
-            case
-            for case in self._still_measured()
-            if case.name in wanted
-            or (case.variant == FREE and case.release in releases and not case.once)
-        ]
+        releases = {self.plan.pool[name]["release"] for name in wanted}
+        wanted |= {jobs.name(BASELINE, go) for go in releases if toolchains.key(go) == "go"}
+        return [job for job in self._still_measured() if job["name"] in wanted]
 
     # --- A round ----------------------------------------------------------------------
 
-    def _round(self, number: int, cases: list[Case]) -> None:
+    def _round(self, number: int, due: list[Job]) -> None:
         """Build the programs, then sample what the round lacks; nothing is built meanwhile."""
-        left = self._left(number, cases)
+        left = self._left(number, due)
         self.last = max(self.last, number)
         with writing(self.scratch):
             folder = tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True)
@@ -349,30 +344,30 @@ class _Campaign:
             start = time.monotonic()
             binaries = self._build(left, number)
             building = {"build-s": round(time.monotonic() - start, 3)}
-            for case in left:
+            for job in left:
                 if number != self.first and self.spent > self.plan.budget.most:
                     break
-                if self.failures[case.name] >= GIVE_UP:
+                if self.failures[job["name"]] >= GIVE_UP:
                     continue
-                self._say(f"round {number}: {case.name}")
+                self._say(f"round {number}: {job['name']}")
                 try:
-                    sample = self._sample(case, binaries[case.build], number, scratch)
+                    sample = self._sample(job, binaries[jobs.build(job)], number, scratch)
                 except SampleFailed as failure:
-                    self._failed(case, failure)
+                    self._failed(job, failure)
                     continue
                 sample = sample.with_metrics(building)
                 building = {}  # with the round's first sample
                 self.run.append([benchfmt.format_line(sample)])
                 self._count(sample)
 
-    def _left(self, number: int, cases: list[Case]) -> list[Case]:
+    def _left(self, number: int, due: list[Job]) -> list[Job]:
         """The samples that a round lacks, in random order."""
         order: Counter[str] = Counter()
         left = []
-        for case in in_order(cases, random.Random(f"{self.seed} {number}")):
-            order[case.name] += 1
-            if order[case.name] > self.taken[case.name, number]:
-                left.append(case)
+        for job in in_order(due, random.Random(f"{self.seed} {number}")):
+            order[job["name"]] += 1
+            if order[job["name"]] > self.taken[job["name"], number]:
+                left.append(job)
         return left
 
     def _say(self, what: str) -> None:
@@ -381,7 +376,7 @@ class _Campaign:
             message = f"{self.standing.decided} of {verdicts} verdicts decided; {what}"
         self.progress(self.spent, max(self.plan.budget.seconds, self.spent), message)
 
-    def _build(self, cases: list[Case], number: int) -> dict[Build, Path]:
+    def _build(self, left: list[Job], number: int) -> dict[Build, Path]:
         """Build the binaries of a round's samples: one per program, release and layout.
 
         A program that was built in some rounds of this session is built again only if its
@@ -391,8 +386,8 @@ class _Campaign:
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
         takes: dict[Build, float] = defaultdict(float)
-        for case in cases:
-            takes[case.build] += self._takes([case.name]) / case.processes
+        for job in left:
+            takes[jobs.build(job)] += self._takes([job["name"]]) / jobs.processes(job)
         old = {what: self.built[what] for what in takes if what in self.built}
         kept = {w: b for w, b in old.items() if b.times >= _LAYOUTS and b.seconds > takes[w]}
 
@@ -414,49 +409,51 @@ class _Campaign:
                 raise
             except GccostError as error:
                 self.built.pop(what, None)
-                for case in self.plan.pool.values():
-                    if case.build == what:
-                        self._failed(case, error, built=False)
+                for job in self.plan.pool.values():
+                    if jobs.build(job) == what:
+                        self._failed(job, error, built=False)
         if not self._still_measured():
             reasons = dict.fromkeys(why for whys in self.troubles.values() for why in whys)
             raise GccostError(
                 f"no case can be measured: {'; '.join(reasons)}",
-                ", ".join(study.name for study in self.plan.studies),
+                ", ".join(self.plan.studies),
                 "make doctor shows the toolchains that were found",
             )
         return {what: self.built[what].path for what in takes if what in self.built}
 
-    def _sample(self, case: Case, binary: Path, number: int, scratch: Path) -> Sample:
-        profile = scratch / "cpu.pb.gz" if case.variant.profile else None
-        sample = self.plan.sample(binary, case, scratch, profile)
+    def _sample(self, job: Job, binary: Path, number: int, scratch: Path) -> Sample:
+        name = job["name"]
+        profile = scratch / "cpu.pb.gz" if "profile" in job else None
+        sample = self.plan.sample(binary, job, scratch, profile)
         if profile is not None:
             if not profile.exists():
-                raise SampleFailed("the program wrote no profile", case.name)
-            write_whole(self.run.profile(case.name, number), profile.read_bytes())
-        if case.traced and not (path := self.run.gctrace(case.name)).exists():
+                raise SampleFailed("the program wrote no profile", name)
+            write_whole(self.run.profile(name, number), profile.read_bytes())
+        if is_traced(job) and not (path := self.run.gctrace(name)).exists():
             # Without a timestamp, so that the same text makes the same file.
             write_whole(path, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
         unfreed = sample.metrics.get("c-unfreed-drained", 0.0)
-        if not case.leaks and unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
-            self._trouble(case, f"{unfreed:.0f} of {sample.n} C blocks were never freed")
+        if not jobs.has(job, "leaks") and unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
+            self._trouble(name, f"{unfreed:.0f} of {sample.n} C blocks were never freed")
         taken = {"round": float(number), "sitting": float(self.sitting)}
         return sample.with_metrics({**taken, "unix-s": round(max(time.time(), 0), 3)})
 
     # --- Failures -----------------------------------------------------------------------
 
-    def _failed(self, case: Case, error: GccostError, *, built: bool = True) -> None:
-        """Record a failure; a case that was not built, or fails again, is skipped."""
-        self.failures[case.name] += 1 if built else GIVE_UP
+    def _failed(self, job: Job, error: GccostError, *, built: bool = True) -> None:
+        """Record a failure; a job that was not built, or fails again, is skipped."""
+        name = job["name"]
+        self.failures[name] += 1 if built else GIVE_UP
         failed = dict(self.run.manifest()["failed"])
-        failed[case.name] = [*failed.get(case.name, []), error.message]
+        failed[name] = [*failed.get(name, []), error.message]
         self.run.update(failed=failed)
         message = error.message if built else f"{error}; its cases are skipped"
-        if built and self.failures[case.name] == GIVE_UP:
+        if built and self.failures[name] == GIVE_UP:
             message += "; it is skipped from here on"
-        self._trouble(case, message)
+        self._trouble(name, message)
 
-    def _trouble(self, case: Case, what: str) -> None:
-        troubles = self.troubles.setdefault(case.name, [])
+    def _trouble(self, name: str, what: str) -> None:
+        troubles = self.troubles.setdefault(name, [])
         if what not in troubles:  # a build may fail in every round
             troubles.append(what)
             self.run.update(troubles=self.troubles)

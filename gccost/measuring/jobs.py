@@ -1,8 +1,12 @@
-"""Jobs: cases as rows of a table, `jobs.csv`, that lies in the run next to its samples.
+"""Jobs: what is measured, as rows of a table, `jobs.csv`, that lies in the run next to its samples.
 
-A job has the name of its samples, the settings of its case as typed columns, and the command
-that measures it. In the command `{program}` stands for what was built, and `{java}` for the
-JVM. Only the standard library is needed to read and write the table.
+A job is a case of a benchmark on one release, with a fixed number of operations N. It has the name
+of its samples, its settings as typed columns, and the command that measures it. In the command
+`{program}` stands for what was built, and `{java}` for the JVM. Only the standard library is needed
+to read and write the table.
+
+A case is text in the syntax of the names. The release and the usual settings may be left out:
+`name("Finalize/words=8", "1.27.4")` is "Finalize/words=8/go=1.27.4/gogc=100/setting=published".
 """
 
 from __future__ import annotations
@@ -10,17 +14,19 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from gccost.errors import GccostError
+from gccost import paths
+from gccost.errors import GccostError, nearest
 from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
-from gccost.measuring.cases import EXPERIMENTS, Case
 from gccost.measuring.schema import COUNT, LINE, TEXT, columns, rows
-from gccost.processes import Environment
 
 NUMBERS = (
     *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
@@ -40,98 +46,137 @@ _FIRST = (
     "env",
 )
 _DROPPED = ("sliced", "gated")  # columns of older tables
-_RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
+_RENAMED = {"gc": "collector"}
 RESTORE = "restore the file, or move the run folder away and measure again"
 _NAME = LINE._replace(least=1)
 _COLUMNS = columns(
     "program release experiment variant kind n:count retained_bytes:count argv env"
 ) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
-_COLUMNS |= {f"{name}?": COUNT.or_null() for name in NUMBERS}
+_COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds")}
 
 # Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
 # measurements, at the values of today's programs.
 GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
+# Values of GOEXPERIMENT: without Green Tea, the newer algorithm of marking (Go 1.26 and 1.27 have
+# both), and without the allocators for single size classes (the default of Go 1.27).
+NO_GREEN_TEA = "nogreenteagc"
+ONE_MALLOC = "nosizespecializedmalloc"
+EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
+STOCK = "stock"  # the release's own runtime, which no name has
+PROCESSES = 4  # of a short loop in a round: one would give a chance value
+CONTROLS = ("same", "relinked")  # A/A controls: the same binary again, or one with another layout
+
+# The settings that follow the release in a name, in this order, as they usually are.
+_SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "go": {"gogc": "100", "gomaxprocs": "", "setting": "published", "control": "", "profile": ""}
+    | dict.fromkeys(("runtime", "method", "load", "measurement"), ""),
+    "jdk": {"setting": "published", "control": "", "gc": "G1"}
+    | dict.fromkeys(("heap", "escape", "finalization", "gcthreads"), ""),
+}
 
 Job = dict[str, Any]
 """A row: a column's value by its name; without the settings that the case lacks."""
 
 
-def job(case: Case) -> Job:
-    """The row of a case."""
-    return {
-        "name": case.name,
-        "program": case.program,
-        "release": case.release,
-        **keys(case),
-        "kind": kind(case),
-        "n": case.n,
-        "retained_bytes": case.retained_bytes,
-        "argv": shlex.join(arguments(case)),
-        "env": shlex.join(f"{name}={value}" for name, value in environment(case).items()),
-    }
+class Build(NamedTuple):
+    """The inputs of a round's binary; its layout depends on `relinked`.
 
-
-def kind(case: Case) -> str:
-    """The kind of a case's loop: its benchmark's in Go; in Java each benchmark is a kind.
-
-    The loops of another method, or under load, are a kind of their own.
+    `runtime` names a patched Go runtime (see gosrc/overlay), or is one of EXPERIMENTS; if empty,
+    the release's own is used.
     """
-    benchmark = case.variant.benchmark
-    in_go = toolchains.key(case.release) == "go"
-    base = (in_go and benchmarks.of(benchmark).kind) or benchmark
-    apart = [value for key, value in case.variant.more if key in ("method", "load")]
-    return ", ".join([base, *apart])
+
+    program: str
+    release: str
+    runtime: str
+    relinked: bool
 
 
-def keys(case: Case) -> Job:
-    """The settings of a case as columns; `gc` says whether Go's collector is on."""
-    variant, benchmark = case.variant, benchmarks.of(case.variant.benchmark)
-    experiment = benchmark.experiment
-    if variant.arenas:
-        experiment = "one malloc arena"
-    elif "run" in dict(variant.more):
-        experiment += ", long run"
+# --- From a case to its job ---------------------------------------------------------------
+
+
+@cache
+def name(case: str, release: str) -> str:
+    """The name of a case's samples on a release, without the GOMAXPROCS suffix.
+
+    Raises GccostError if there is no such benchmark or key, with the nearest that there is.
+    """
+    benchmark, given = _parsed(case)
+    given.pop(toolchains.key(release), None)  # of a name
+    usual = _SETTINGS[toolchains.key(release)]
+    known = benchmarks.of(benchmark, {**usual, **given})
+    if benchmark not in benchmarks.table():
+        hint = nearest(benchmark, benchmarks.table())
+        raise GccostError(f"there is no benchmark {benchmark!r}", case, hint)
+    order = known.keys.split()
+    for key, value in given.items():
+        if key not in order and key not in usual:
+            hint = nearest(key, [*order, *usual])
+            raise GccostError(f"{benchmark} has no key {key!r}", case, hint)
+        if not value:
+            raise GccostError(f"{key} has no value", case, f"write {key}=…, or leave it out")
+    _, own = _parsed(f"/{known.settings}" if known.settings else "")
+    settings = {**usual, **{key: given.get(text, text) for key, text in own.items()}, **given}
+    keys = {key: given[key] for key in order if key in given} | toolchains.keyed(release)
+    keys |= {key: settings[key] for key in usual if settings[key] not in ("", STOCK)}
+    return benchmark + "".join(f"/{key}={value}" for key, value in keys.items())
+
+
+def _parsed(case: str) -> tuple[str, dict[str, str]]:
+    """The benchmark and the keys of a name, or of a case as text."""
+    benchmark, *parts = case.split("/")
+    pairs = (part.partition("=") for part in parts)
+    return benchmark, {key: value for key, _, value in pairs}
+
+
+def job(case: str, release: str) -> Job:
+    """The row of a case on a release. Raises GccostError if there is no such case."""
+    full = name(case, release)
+    benchmark, keys = _parsed(full)
+    known = benchmarks.of(benchmark, keys)
+    if is_too_old(case, release):
+        needed = toolchains.title(release).split()[0]
+        hint = f"name {needed} {known.since} or later"
+        raise GccostError(f"{benchmark} is not in {toolchains.title(release)}", case, hint)
+    for column in ("program", "n"):
+        if not getattr(known, column):
+            hint = f"fill the column {column} of its line"
+            raise GccostError(f"{full} has no {column}", str(paths.BENCHMARKS), hint)
+    n = int(known.n)
+    by = [known.kind or benchmark, keys.get("method"), keys.get("load")]
     row: Job = {
-        "experiment": experiment,
-        "variant": benchmark.variant,
-        "benchmark": variant.benchmark,
+        "name": full,
+        "program": known.program,
+        "release": release,
+        "experiment": known.experiment,
+        "variant": known.variant,
+        "benchmark": benchmark,
+        **_settings(keys),
+        "kind": ", ".join(filter(None, by)),
+        "n": n,
+        "retained_bytes": int(known.retained_bytes or 0),
+        "argv": _command(full, known.program, n),
+        "env": _environment(keys, traced=known.has("traced")),
     }
-    if toolchains.key(case.release) == "go":
-        row["gc"] = "off" if variant.gogc == "off" else "on"
-        row["runtime"] = "stock"
-    settings = dict(variant.sub) | variant.keys()
-    if settings.get("gogc") == "off":
-        del settings["gogc"]
-    if variant.runtime in EXPERIMENTS:
-        settings["runtime"] = EXPERIMENTS[variant.runtime]
-    for key, value in settings.items():
-        row[_RENAMED.get(key, key)] = int(value) if key in NUMBERS else value
+    return row | ({"cpus": int(known.cpus)} if known.cpus else {})
+
+
+def is_too_old(case: str, release: str) -> bool:
+    """Whether a case is measured on newer releases only."""
+    benchmark, keys = _parsed(name(case, release))
+    since = benchmarks.of(benchmark, keys).since
+    return bool(since) and toolchains.age(release)[1] < toolchains.number(since)
+
+
+def _settings(keys: Mapping[str, str]) -> Job:
+    """The settings of a case as columns; `gc` says whether Go's collector is on."""
+    row: Job = {}
+    if "go" in keys:
+        row = {"gc": "off" if keys["gogc"] == "off" else "on", "runtime": STOCK}
+    for key, value in keys.items():
+        if key not in _SETTINGS and (key, value) != ("gogc", "off"):
+            text = EXPERIMENTS.get(value, value)
+            row[_RENAMED.get(key, key)] = int(text) if key in NUMBERS else text
     return row
-
-
-def arguments(case: Case) -> list[str]:
-    """The command that measures a case."""
-    if toolchains.key(case.release) != "go":
-        return _java(case)
-    parts = [f"^Benchmark({case.variant.benchmark})$"]
-    parts += [f"^{key}={value}$" for key, value in case.variant.sub]
-    command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}"]
-    return [*command, f"-test.benchtime={case.n}x"] if case.n else command
-
-
-def environment(case: Case) -> Environment:
-    """The variables that configure the Go runtime and malloc for a case; none for Java."""
-    variant = case.variant
-    if toolchains.key(case.release) != "go":
-        return {}
-    variables = {
-        "GOGC": variant.gogc,
-        "GODEBUG": f"{GODEBUG},gctrace=1" if case.traced else GODEBUG,
-        "GOMEMLIMIT": variant.limit,
-        "MALLOC_ARENA_MAX": variant.arenas,
-        "GOMAXPROCS": variant.procs or ("1" if variant.setting == "precise" else ""),
-    }
-    return {name: value for name, value in variables.items() if value}
 
 
 # The options of every JVM: allow experimental options (ZGC on 11), exit if any thread runs
@@ -140,12 +185,9 @@ _ALWAYS = (
     *("-XX:+UnlockExperimentalVMOptions", "-XX:-UsePerfData"),
     *("-Xlog:disable", "-Xlog:gc,gc+phases:file=gc.log", "-XX:+ExitOnOutOfMemoryError"),
 )
-# The JVM option of each setting of a case; a numeric setting has a template.
+# The JVM options of each setting of a case; without a value they are a template.
 _JVM: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("gc", "G1"): ("-XX:+UseG1GC",),
-    ("gc", "Serial"): ("-XX:+UseSerialGC",),
-    ("gc", "Parallel"): ("-XX:+UseParallelGC",),
-    ("gc", "Z"): ("-XX:+UseZGC",),
+    ("gc", ""): ("-XX:+Use{}GC",),
     # In this JVM only the program allocates, and nothing is collected. The program must
     # continue when the heap is full.
     ("gc", "Epsilon"): (
@@ -153,20 +195,80 @@ _JVM: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("heap", ""): ("-Xms{}m", "-Xmx{}m"),
     ("escape", "off"): ("-XX:-DoEscapeAnalysis",),
-    ("finalization", "disabled"): ("--finalization=disabled",),
+    ("finalization", ""): ("--finalization={}",),
     ("gcthreads", ""): ("-XX:ParallelGCThreads={}",),
 }
 
 
-def _java(case: Case) -> list[str]:
-    """The command that measures a case in a JVM."""
+def _command(full: str, program: str, n: int) -> str:
+    """The command that measures a case with N operations, as a line for a shell."""
+    printed = re.split("/(?:go|jdk)=", full)[0]
+    benchmark, keys = _parsed(full)
+    if "go" in keys:
+        parts = [f"^Benchmark({benchmark})$", *(f"^{part}$" for part in printed.split("/")[1:])]
+        bounded = [f"-test.benchtime={n}x"] if n else []
+        command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}", *bounded]
+        return shlex.join(command)
     options = [*_ALWAYS]
-    for key, value in case.variant.more:
-        known = _JVM.get((key, value)) or _JVM[key, ""]
+    for key, value in keys.items():
+        known = _JVM.get((key, value)) or _JVM.get((key, ""), ())
         options += [each.format(value) for each in known]
     where = os.pathsep.join(("{program}", "{program}/*"))
-    run = [f"{case.program}.Main", case.variant.printed, str(case.n)]
-    return ["{java}", *options, "-classpath", where, *run]
+    run = [f"{program}.Main", printed, str(n)]
+    return shlex.join(["{java}", *options, "-classpath", where, *run])
+
+
+def _environment(keys: Mapping[str, str], *, traced: bool) -> str:
+    """The variables that configure the Go runtime for a case; none for Java."""
+    if "go" not in keys:
+        return ""
+    is_traced = traced and "profile" not in keys
+    variables = {
+        "GOGC": keys["gogc"],
+        "GODEBUG": f"{GODEBUG},gctrace=1" if is_traced else GODEBUG,
+        "GOMAXPROCS": keys.get("gomaxprocs") or ("1" if keys["setting"] == "precise" else ""),
+    }
+    return shlex.join(f"{name}={value}" for name, value in variables.items() if value)
+
+
+# --- What a row says --------------------------------------------------------------------
+
+
+def sized(job: Job, n: int) -> Job:
+    """The job with another N."""
+    return job | {"n": n, "argv": _command(job["name"], job["program"], n)}
+
+
+def scaled(job: Job, scale: float) -> Job:
+    """The job with a scaled N."""
+    return sized(job, max(1, round(job["n"] * scale))) if job["n"] and scale != 1 else job
+
+
+def capped(job: Job, memory: int) -> Job:
+    """The job with N limited so that its retained bytes fit into `memory` bytes."""
+    fits = memory // job["retained_bytes"] if job["retained_bytes"] else job["n"]
+    return sized(job, max(1, fits)) if fits < job["n"] else job
+
+
+def build(job: Job) -> Build:
+    """The inputs of its binary in a round."""
+    runtime = _parsed(job["name"])[1].get("runtime", "")
+    return Build(job["program"], job["release"], runtime, job.get("control") == "relinked")
+
+
+def has(job: Job, trait: str) -> bool:
+    """Whether its benchmark has a trait (see `gccost.measuring.benchmarks`)."""
+    return benchmarks.of(job["benchmark"]).has(trait)
+
+
+def uncontrolled(job: Job) -> str:
+    """The name of the case that an A/A control measures again."""
+    return str(job["name"]).replace(f"/control={job['control']}", "")
+
+
+def processes(job: Job) -> int:
+    """The number of its processes in a round."""
+    return PROCESSES if has(job, "short") and "profile" not in job else 1
 
 
 # --- The file ---------------------------------------------------------------------------

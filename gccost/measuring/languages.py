@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
-from gccost.measuring.cases import Build, Study
+from gccost.measuring.cases import Study
+from gccost.measuring.jobs import Build
 from gccost.measuring.progress import Say
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -130,7 +131,7 @@ def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True
     language = of(study)
     releases = list(releases)
     try:
-        compiler = language.compiler({case.program for case in study.cases}, say)
+        compiler = language.compiler({job["program"] for job in study.jobs.values()}, say)
     except MissingTool as error:
         return Tools({}, None, dict.fromkeys(releases, str(error)))
     present = {}

@@ -16,7 +16,8 @@ import random
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
 from gccost.measuring import builds, jobs, languages, machine, planning, toolchains
-from gccost.measuring.cases import Budget, Build, Study
+from gccost.measuring.cases import Budget, Study
+from gccost.measuring.jobs import Build
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name
-from gccost.measuring.planning import Plan, Questions
+from gccost.measuring.planning import Plan
 from gccost.measuring.progress import PrintedProgress, Say
 
 _BELOW = ("__init__", "errors", "files", "paths", "processes")
@@ -47,7 +49,6 @@ PYTHONPATH=$here exec "$python" -sPB -m gccost.measuring.packed "$@"
 def make(
     studies: Sequence[Study],
     budget: Budget,
-    questions: Questions,
     output: Path,
     say: Say = toolchains.silent,
 ) -> None:
@@ -57,22 +58,23 @@ def make(
     """
     large = {"allowed_cpus": sys.maxsize, "memory": sys.maxsize, "memory_limit": None}
     described = {**machine.describe(), **large}
-    plan = planning.plan(studies, budget, questions, say, description=described)
+    plan = planning.plan(studies, budget, say=say, description=described)
     if not plan.pool:
         raise MissingTool(f"nothing can be packed: {'; '.join(plan.missing.values())}")
     with temporary(output.resolve().with_name(f".{output.name}.parts")) as folder:
-        pack, whole = folder / "gccost-pack", folder / output.name
+        pack, packed = folder / "gccost-pack", folder / output.name
         with writing(output):
             (pack / PROGRAMS).mkdir(parents=True)
             manifest = _manifest(plan) | {"builds": _build(plan, folder, pack / PROGRAMS)}
             (pack / "pack.json").write_text(json.dumps(manifest, indent=1))
-            jobs.write(pack / "jobs.csv", _jobs(plan))
+            whole = ChainMap(*(dict(study.jobs) for study in studies))  # with any budget's N
+            jobs.write(pack / "jobs.csv", (whole[name] for name in plan.pool))
             _copy_modules(pack)
             say("compressing")
             # With a dictionary of 64 MiB, in which the layouts of a program are much alike.
-            with tarfile.open(whole, "w:xz", preset=9) as tar:
+            with tarfile.open(packed, "w:xz", preset=9) as tar:
                 tar.add(pack, pack.name, filter=_nobody)
-            whole.replace(output)
+            packed.replace(output)
     say(f"{output}: {output.stat().st_size / 1e6:.1f} MB")
 
 
@@ -92,15 +94,9 @@ def _build(plan: Plan, folder: Path, programs: Path) -> dict[str, list[str]]:
             names.append(name)
         return names
 
-    wanted = sorted({case.build for case in plan.pool.values()})
+    wanted = sorted({jobs.build(job) for job in plan.pool.values()})
     made = builds.build_all(wanted, build, PrintedProgress("packing: "))
     return {build_name(what): names.result() for what, names in made.items()}
-
-
-def _jobs(plan: Plan) -> Iterator[jobs.Job]:
-    """The rows of jobs.csv, with the first rounds of each job and the fewest CPUs that it needs."""
-    for name, case in plan.pool.items():
-        yield plan.jobs[name] | {"rounds": plan.rounds(case), "cpus": case.cpus}
 
 
 def _manifest(plan: Plan) -> dict[str, Any]:
@@ -114,7 +110,7 @@ def _manifest(plan: Plan) -> dict[str, Any]:
         "needs": f"Linux on {described['architecture']}, and {described['libc']} or newer",
         "budget": plan.budget.name,
         "made": made,
-        "studies": plan.measured,
+        "studies": {name: sorted(plan.pool.keys() & own) for name, own in plan.studies.items()},
         "programs": plan.programs,
         "compilers": plan.compilers,
         "random_layout": plan.random_layouts,

@@ -8,11 +8,10 @@ interrupted sitting resumes. Verdicts need libraries, so none decides what is me
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.measuring import campaign, jdks, jobs, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, Build, Case, Variant
-from gccost.measuring.jobs import Job
-from gccost.measuring.planning import Plan, Questions
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.jobs import Build, Job
+from gccost.measuring.planning import Plan, fitting, settled
 from gccost.measuring.progress import PrintedProgress
 
 FORMAT = 5  # of pack.json and its jobs.csv
@@ -66,18 +65,14 @@ class PackedPlan(Plan):
 
     pack: Pack = field(default_factory=dict)
 
-    @property
-    def measured(self) -> list[str]:
-        return list(self.pack["studies"])
-
     def build(self, what: Build, layout: int, into: Path, run: Any) -> Path:
         """A program's folder, or one of its binaries, which differ by their layouts."""
         files: list[str] = self.pack["builds"][build_name(what)]
         return paths.ROOT / PROGRAMS / files[layout % len(files)]
 
-    def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
-        java = _jvm(case.release)
-        return sampler.sample(self.jobs[case.name], binary, scratch, java=java, profile=profile)
+    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> Sample:
+        java = _jvm(job["release"])
+        return sampler.sample(job, binary, scratch, java=java, profile=profile)
 
 
 def _jvm(release: str) -> Path | None:
@@ -85,30 +80,13 @@ def _jvm(release: str) -> Path | None:
     return jdks.system(release).java if toolchains.key(release) == "jdk" else None
 
 
-_FIELDS = {"gomemlimit": "limit", "gomaxprocs": "procs"}
-_FIELDS |= {k: k for k in ("gogc", "setting", "control", "profile", "runtime", "arenas")}
-
-
-def _case(job: Job) -> Case:
-    """The case of a job, by its name."""
-    printed, _, rest = re.split("/((?:go|jdk)=[^/]*)", job["name"])
-    benchmark, *sub = printed.split("/")
-    settings = dict(word.split("=", 1) for word in rest.split("/")[1:])
-    known = {field: settings.pop(key, "") for key, field in _FIELDS.items()}
-    pairs = tuple((key, value) for key, _, value in (word.partition("=") for word in sub))
-    variant = Variant(benchmark, **known, sub=pairs, more=tuple(settings.items()))
-    rounds, retained, traced = int(job["rounds"]), job["retained_bytes"], "gctrace=1" in job["env"]
-    case = Case(job["program"], variant, job["release"], job["n"], "tiny", int(job["cpus"]))
-    return replace(case, retained_bytes=retained, traced=traced, once=rounds == 1, rounds=rounds)
-
-
 def plan(pack: Pack, table: Mapping[str, Job]) -> PackedPlan:
     """The plan of a pack on this machine: the jobs for which it has the JDK and the CPUs."""
     described = {**machine.describe(), **pack["made"]}
     made = PackedPlan(
-        (),
+        pack["studies"],
         BUDGETS[pack["budget"]],
-        Questions(),
+        settled,
         described,
         missing=dict(pack["missing"]),
         programs=pack["programs"],
@@ -116,15 +94,14 @@ def plan(pack: Pack, table: Mapping[str, Job]) -> PackedPlan:
         random_layouts=dict(pack["random_layout"]),
         pack=pack,
     )
-    for case in map(_case, table.values()):
+    for release in {job["release"] for job in table.values()}:
         try:
-            _jvm(case.release)
+            _jvm(release)
         except MissingTool as error:
-            made.missing[case.release] = str(error)
-            made.random_layouts.pop(case.release, None)
-        else:
-            if case.cpus <= described["allowed_cpus"]:
-                made.pool[case.name] = case.capped(machine.memory_for_a_sample(described))
+            made.missing[release] = str(error)
+            made.random_layouts.pop(release, None)
+    fits = fitting(table.values(), described)
+    made.add(job for job in fits if job["release"] not in made.missing)
     return made
 
 

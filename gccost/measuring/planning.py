@@ -1,15 +1,14 @@
-"""What a campaign measures: the cases of studies at a budget, and the tools for them."""
+"""What a campaign measures: the jobs of studies at a budget, and the tools for them."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
 from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
@@ -18,7 +17,8 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.measuring import jobs, languages, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import Budget, Build, Case, Study
+from gccost.measuring.cases import Budget, Study
+from gccost.measuring.jobs import Build, Job
 from gccost.measuring.machine import Description
 from gccost.measuring.progress import Progress, Say, until_done, unwatched
 from gccost.measuring.runs import Run
@@ -60,28 +60,25 @@ class Standing:
     left: int = 0
 
 
-@dataclass(frozen=True)
-class Questions:
-    """The cases that verdicts need, and a function that finds a run's open questions.
-
-    `needed` has (variant, release) pairs, which are measured at every budget. See
-    `gccost.judging.questions`.
-    """
-
-    needed: frozenset[Any] = frozenset()
-    standing: Callable[[Run], Standing] = field(default=lambda run: Standing())
+def settled(run: Run) -> Standing:
+    """The state of a run of which nothing is asked."""
+    return Standing()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Studies at a budget on this machine, with the tools and cases to measure them."""
+    """Studies at a budget on this machine, with the tools and jobs to measure them.
 
-    studies: tuple[Study, ...]
+    `standing` finds a run's open questions (see `gccost.judging.questions`).
+    """
+
+    studies: Mapping[str, Collection[str]]  # the names of each one's jobs
     budget: Budget
-    questions: Questions
+    standing: Callable[[Run], Standing]
     description: Description  # of the machine
     tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
-    pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
+    pool: dict[str, Job] = field(default_factory=dict)  # each is measured once for all studies
+    capped: set[str] = field(default_factory=set)  # the jobs whose N the memory limits
     toolchains: dict[str, Any] = field(default_factory=dict)  # by release
     compiler: dict[str, Any] = field(default_factory=dict)  # by kind
     missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
@@ -96,11 +93,6 @@ class Plan:
         """Where the runs are that this plan resumes or adds to."""
         return paths.runs()
 
-    @cached_property
-    def jobs(self) -> dict[str, jobs.Job]:
-        """The row of each case that is measured, by name."""
-        return {name: jobs.job(case) for name, case in self.pool.items()}
-
     @property
     def fingerprint(self) -> str:
         return machine.fingerprint(self.description)
@@ -108,11 +100,7 @@ class Plan:
     @property
     def measured(self) -> list[str]:
         """The names of the studies with a case that is measured."""
-        return [
-            study.name
-            for study in self.studies
-            if any(case.name in self.pool for case in study.cases)
-        ]
+        return [name for name, own in self.studies.items() if self.pool.keys() & own]
 
     def build(self, what: Build, layout: int, into: Path, run: languages.Run) -> Path:
         """Build a binary; see `Language.build`."""
@@ -121,23 +109,33 @@ class Plan:
         toolchain = self.toolchains[what.release]
         return language.build(what, toolchain, compiler, layout, into, run)
 
-    def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
-        """Run a case in a fresh process."""
-        java = languages.jvm(self.toolchains[case.release])
-        return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
+    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> Sample:
+        """Run a job in a fresh process."""
+        java = languages.jvm(self.toolchains[job["release"]])
+        return sampler.sample(job, binary, scratch, java=java, profile=profile)
 
-    def rounds(self, case: Case) -> int:
-        """The rounds of a case before the open questions."""
-        if case.once:
+    def rounds(self, job: Job) -> int:
+        """The rounds of a job before the open questions."""
+        if jobs.has(job, "once"):
             return 1
-        least = case.rounds if self.budget.reaches("standard") else 0
+        least = job.get("rounds", 0) if self.budget.reaches("standard") else 0
         return max(self.budget.rounds, least)
+
+    def add(self, wanted: Iterable[Job]) -> None:
+        """Measure jobs, with the N that this machine's memory allows."""
+        memory = machine.memory_for_a_sample(self.description)
+        for job in wanted:
+            whole = jobs.scaled(job, self.budget.scale)
+            fits = jobs.capped(whole, memory)
+            self.pool.setdefault(job["name"], fits)
+            if fits is not whole:
+                self.capped.add(job["name"])
 
 
 def plan(
     studies: Sequence[Study],
     budget: Budget,
-    questions: Questions | None = None,
+    standing: Callable[[Run], Standing] = settled,
     say: Say = toolchains.silent,
     *,
     fetch: bool = True,
@@ -149,15 +147,15 @@ def plan(
     `say` gets a line before each download. `description` is of another machine, to measure on.
     """
     toolchains.check_releases()
-    questions = questions or Questions()
     description = description or machine.describe()
-    made = Plan(tuple(studies), budget, questions, description)
-    fits_here = {s.name: fitting(s, budget, questions, description) for s in studies}
+    names = {study.name: study.jobs.keys() for study in studies}
+    made = Plan(names, budget, standing, description)
+    fits_here = {s.name: fitting(s.within(budget), description) for s in studies}
     if fetch:
-        _prepare([case for fitting in fits_here.values() for case in fitting], say, progress)
+        _prepare([job for fits in fits_here.values() for job in fits], say, progress)
     for study in studies:
         language, wanted = languages.of(study), fits_here[study.name]
-        releases = dict.fromkeys(case.release for case in wanted)
+        releases = dict.fromkeys(job["release"] for job in wanted)
         made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
         made.missing.update(tools.missing)
         made.toolchains.update(tools.toolchains)
@@ -166,22 +164,20 @@ def plan(
         if tools.compiler is not None:
             made.compiler[language.compiles_with] = tools.compiler
             made.compilers[language.compiles_with] = tools.compiler.version
-        for case in wanted:
-            if case.release in tools.toolchains:
-                made.pool.setdefault(case.name, case)
+        made.add(job for job in wanted if job["release"] in tools.toolchains)
     for study in studies:
         if study.name in made.measured:
             made.programs.update(languages.source_hashes(study))
     return made
 
 
-def _prepare(cases: Sequence[Case], say: Say, progress: Progress) -> None:
+def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
     """Download missing releases, and build a program with each as soon as it is there.
 
     A download needs the network. The first build with a release compiles its library and needs
     the CPU. So some releases are built while others are downloaded. Faults are left to `plan`.
     """
-    first = {case.release: case for case in reversed(cases)}
+    first = {job["release"]: job for job in reversed(wanted)}
     with suppress(GccostError):
         if all(languages.of_release(release).find(release) for release in first):
             return
@@ -189,32 +185,24 @@ def _prepare(cases: Sequence[Case], say: Say, progress: Progress) -> None:
     tasks: dict[Future[None], str] = {}
     with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
 
-        def prepare(case: Case, done: Future[None]) -> None:
-            language = languages.of_release(case.release)
-            what = case.build._replace(runtime="", relinked=False)
+        def prepare(job: Job, done: Future[None]) -> None:
+            what = jobs.build(job)._replace(runtime="", relinked=False)
+            language = languages.of_release(what.release)
             with suppress(GccostError, OSError):
-                compiler = language.compiler({case.program}, say)
-                release = language.fetch(case.release, say)
+                compiler = language.compiler({what.program}, say)
+                release = language.fetch(what.release, say)
                 with building:
                     language.build(what, release, compiler, 1, Path(folder), group.run)
             done.set_result(None)
 
-        for case in first.values():
+        for release, job in first.items():
             done: Future[None] = Future()
-            tasks[done] = toolchains.title(case.release)
+            tasks[done] = toolchains.title(release)
             # A daemon, so that an interruption does not wait for a download.
-            Thread(target=prepare, args=(case, done), daemon=True).start()
+            Thread(target=prepare, args=(job, done), daemon=True).start()
         until_done(tasks, progress, "fetching", "compilers")
 
 
-def fitting(
-    study: Study, budget: Budget, questions: Questions, description: Description
-) -> list[Case]:
-    """A study's cases at a budget that a machine can run, with their N there."""
-    memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
-    return [
-        case.scaled(budget.scale).capped(memory)
-        for case in study.cases
-        if case.cpus <= cpus
-        and (budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed)
-    ]
+def fitting(wanted: Iterable[Job], description: Description) -> list[Job]:
+    """The jobs for which a machine has the CPUs."""
+    return [job for job in wanted if job.get("cpus", 1) <= description["allowed_cpus"]]

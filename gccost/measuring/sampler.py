@@ -94,6 +94,11 @@ def in_one_process(
     return numbered
 
 
+def is_traced(job: Job) -> bool:
+    """Whether the Go runtime prints a line for each of its collections."""
+    return "gctrace=1" in job["env"]
+
+
 # --- One process ----------------------------------------------------------------------
 
 
@@ -131,7 +136,7 @@ def _process(
     derived: dict[str, float] = {}
     if java is not None:
         derived = jvm.used(before, after) | jvm.collections(scratch / JVM_LOG) | {"died": 0.0}
-    if "gctrace=1" in job["env"]:
+    if is_traced(job):
         derived = gctrace.metrics(gctrace.parse(done.stderr))
         with writing(scratch / TRACE):
             (scratch / TRACE).write_text(done.stderr, encoding="utf-8")

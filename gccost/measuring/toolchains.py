@@ -297,12 +297,13 @@ def title(release: str) -> str:
     return f"{_LANGUAGES[key(release)][0]} {release.removeprefix(_JDK)}"
 
 
+def age(release: str) -> tuple[str, tuple[int, ...]]:
+    """What sorts releases by age, those of a language together."""
+    return key(release), number(release.removeprefix(_JDK))
+
+
 def titles(releases: Iterable[str]) -> list[str]:
     """The releases in words, oldest first: "Go 1.9.7", "Go 1.27.4", "JDK 11"."""
-
-    def age(release: str) -> tuple[str, tuple[int, ...]]:
-        return key(release), number(release.removeprefix(_JDK))
-
     return list(map(title, sorted(dict.fromkeys(releases), key=age)))
 
 

@@ -138,9 +138,8 @@ def _caveats(recording: Recording) -> Iterator[str]:
             f"This run has fewer than {FEWEST} processes of {len(other)} of its {len(due)} cases. "
             f"They are shown from the recorded run: {which}"
         )
-    cases = {case.name for case in recording.study.cases}
     for name, troubles in manifest["troubles"].items():
-        if name in cases:
+        if name in recording.jobs:
             for trouble in troubles:
                 yield trouble if trouble.startswith("gosrc/") else f"{name}: {trouble}"
     problems = recording.problems

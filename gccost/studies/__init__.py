@@ -1,65 +1,37 @@
 """The studies: each module holds the cases and claims of a document or a question.
 
-To add a study, write its module and list it here. No other code branches on study names.
+To add a study, write its module. No other code branches on study names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from types import MappingProxyType
 
 from gccost.judging.claims import Claim, Study
 from gccost.measuring.cases import one_of
-from gccost.studies import (
-    addcleanup,
-    cleaners,
-    cloudflare,
-    conjecture,
-    handles,
-    lemire,
-    libraries,
-    malloc,
-    precision,
-    prices,
-    releases,
-    remedies,
-    runtime,
-    siebenmann,
-    sittings,
-    wasm,
-    weakly,
-    weimer,
-    why,
-)
 
+_ORDER = (
+    *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "releases"),
+    *("conjecture", "why", "runtime", "malloc", "prices", "handles", "remedies", "sittings"),
+    *("precision", "libraries", "wasm", "weakly"),
+)
+"""The order in which pages show studies; others follow."""
+
+
+def _studies() -> Iterator[Study]:
+    """The studies of all modules of this package."""
+    for module in pkgutil.iter_modules(__path__):
+        known = vars(import_module(f"{__name__}.{module.name}")).values()
+        yield from (each for each in known if isinstance(each, Study))
+
+
+_FOUND = {study.name: study for study in _studies()}
 STUDIES: Mapping[str, Study] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            lemire.STUDY,
-            siebenmann.STUDY,
-            addcleanup.STUDY,
-            cloudflare.STUDY,
-            weimer.STUDY,
-            weimer.JMH,
-            cleaners.STUDY,
-            releases.STUDY,
-            conjecture.STUDY,
-            why.STUDY,
-            runtime.STUDY,
-            malloc.STUDY,
-            prices.STUDY,
-            handles.STUDY,
-            remedies.STUDY,
-            sittings.STUDY,
-            precision.STUDY,
-            libraries.STUDY,
-            wasm.STUDY,
-            weakly.STUDY,
-        )
-    }
+    {name: _FOUND[name] for name in dict.fromkeys([*_ORDER, *_FOUND])}
 )
-
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {claim.id: claim for study in STUDIES.values() for claim in study.claims}
 )

@@ -2,71 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio, Share
 from gccost.judging.rules import AtLeast, Effect, Same
 from gccost.judging.stacks import SPLICE_POINT
-from gccost.measuring.cases import (
-    ALLOCATE_ONLY,
-    AS_PUBLISHED,
-    AUTO,
-    CLEANUP,
-    DEFER,
-    FREE,
-    RECORD,
-    Case,
-    controls,
-    profiled,
-)
 from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 
-# === Cases ===========================================================================
+CASES = """
+    tiny AllocateFree|AllocateDefer|AllocateCleanup|AllocateAuto/go=issue|today
+    tiny AllocateCleanup/gogc=off/go=issue|today
+    tiny AllocateCleanup/gogc=off/profile=cpu/go=issue|today
+    standard AllocateFree|AllocateDefer|AllocateAuto/gogc=off/go=issue|today
+    tiny AllocateOnly/go=issue|today
+    tiny AllocateFree|AllocateAuto/control=relinked/go=today
+"""
 
-
-def _addcleanup() -> Iterator[Case]:
-    for go in (ISSUE_GO, TODAY_GO):
-        off = replace(CLEANUP, gogc="off")
-        for variant in (FREE, DEFER, CLEANUP, AUTO, off, profiled("AllocateCleanup", gogc="off")):
-            retained = RECORD if variant.gogc == "off" else 0
-            yield Case("cstr", variant, go, AS_PUBLISHED, retained_bytes=retained)
-        for variant in (FREE, DEFER, AUTO):
-            off, retained = replace(variant, gogc="off"), 0 if variant.short else RECORD
-            yield Case("cstr", off, go, AS_PUBLISHED, "standard", retained_bytes=retained)
-        yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, retained_bytes=RECORD)
-    yield from controls()
-
-
-# === Claims ==========================================================================
-
-
-_OFF = replace(CLEANUP, gogc="off")
-_PROFILED = profiled("AllocateCleanup", gogc="off")
+_OFF, _PROFILED = "AllocateCleanup/gogc=off", "AllocateCleanup/gogc=off/profile=cpu"
 _LOOP = ("gccost/cstr.AllocateCleanup",)
 
 
 def _claims() -> tuple[Claim, ...]:
     claim, times = partial(Claim, releases=(ISSUE_GO, TODAY_GO)), "five-times-as-expensive"
+    cleanup = Ratio("AllocateCleanup", "AllocateFree")
     return (
-        claim("M1", times, Ratio(CLEANUP, FREE), Effect(), headline=True),
-        claim("M2", times, Ratio(AUTO, CLEANUP), Effect(), headline=True),
-        claim("M3", times, Ratio(DEFER, FREE), Same()),
-        claim("M4", times, Ratio(CLEANUP, FREE), Effect()),
+        claim("M1", times, cleanup, Effect(), headline=True),
+        claim("M2", times, Ratio("AllocateAuto", "AllocateCleanup"), Effect(), headline=True),
+        claim("M3", times, Ratio("AllocateDefer", "AllocateFree"), Same()),
+        claim("M4", times, cleanup, Effect()),
         claim("M5", "the-profile", Share(_PROFILED, SPLICE_POINT, of=_LOOP), AtLeast()),
-        claim("M6", "with-the-gc-off", Ratio(_OFF, CLEANUP), Same()),
+        claim("M6", "with-the-gc-off", Ratio(_OFF, "AllocateCleanup"), Same()),
     )
 
-
-# === The study =======================================================================
 
 STUDY = Study(
     name="addcleanup",
     chapter="03-addcleanup",
     question="Does AddCleanup cost five times a manual free, and half a finalizer?",
-    cases=tuple(_addcleanup()),
+    cases=CASES,
     document=ISSUE_GO,
     claims=_claims(),
 )

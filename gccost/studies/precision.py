@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
@@ -14,7 +14,6 @@ from gccost import stats
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Agreement, Quantity, Ratio, Seen
 from gccost.judging.rules import Agrees, AtMost
-from gccost.measuring.cases import AS_PUBLISHED, Case, Variant
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
@@ -35,20 +34,9 @@ MEASUREMENTS = tuple(str(number) for number in range(1, 9))
 BASELINE, COSTLY = "AllocateFree", "AllocateAuto"
 
 
-def measured_by(benchmark: str, method: str, load: str, measurement: str) -> Variant:
-    """A variant of one independent measurement."""
-    return Variant(
-        benchmark, more=(("method", method), ("load", load), ("measurement", measurement))
-    )
-
-
-def _precision() -> Iterator[Case]:
-    for method in METHODS:
-        for load in LOADS:
-            for measurement in MEASUREMENTS:
-                for benchmark in (BASELINE, COSTLY):
-                    variant = measured_by(benchmark, method, load, measurement)
-                    yield Case("cstr", variant, TODAY_GO, AS_PUBLISHED if method == OURS else 0)
+def measured_by(benchmark: str, method: str, load: str, measurement: str) -> str:
+    """A case of one independent measurement."""
+    return f"{benchmark}/method={method}/load={load}/measurement={measurement}"
 
 
 # === Claims ==========================================================================
@@ -63,7 +51,7 @@ class MedianRatio(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
-        frames = [seen.processes(variant) for variant in self.variants]
+        frames = [seen.processes(case) for case in self.cases]
         times = [frame["ns"].dropna() for frame in frames if "ns" in frame]
         n = min(map(len, times), default=0)
         if len(times) < 2 or n < 6:  # order statistics of fewer cannot give a 95 % interval
@@ -114,9 +102,10 @@ STUDY = Study(
     name="precision",
     chapter="09-how-sure",
     question="Do repeated measurements agree?",
-    cases=tuple(_precision()),
+    cases="""
+    tiny AllocateFree|AllocateAuto/method=rounds|count/load=quiet|busy/measurement=1..8/go=today
+    """,
     document=TODAY_GO,
-    on_request=True,
-    repeated=True,
+    report="",
     claims=CLAIMS,
 )

@@ -2,140 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Worst
 from gccost.judging.rules import AtLeast, AtMost, WithinTolerance
-from gccost.measuring.cases import (
-    AS_PUBLISHED,
-    AUTO,
-    CLEANUP,
-    FREE,
-    GOROUTINES,
-    SHARED_WORK,
-    Case,
-    Variant,
-    among_goroutines,
-    distinct,
-    each,
-    shared,
-)
 from gccost.measuring.toolchains import TODAY_GO
 
-# === Cases ===========================================================================
-
-
-def slabs(benchmark: str, handles: int = 64) -> Variant:
-    """A variant with slabs of `handles` handles: "Slab", "SlabClose", "Adopted", …"""
-    return Variant(benchmark).keyed(handles=handles)
-
-
-_JUDGED_LIVE = 100_000  # the number of live handles that claims are about
-
-
-def living(benchmark: str, live: int = _JUDGED_LIVE) -> Variant:
-    """A variant that closes a random one of `live` handles: "LiveSlab", …"""
-    return Variant(benchmark).keyed(live=live)
-
-
-def lifetimes(way: str, handles: int = 0) -> Variant:
-    """A variant that keeps many objects, and replaces them at random: "Slab", "Manual", …"""
-    sized = {"handles": handles} if handles else {}
-    return Variant(f"Lifetimes{way}").keyed(**sized, live=_JUDGED_LIVE, order="random")
-
-
-_LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-_LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
-# The remedies, without their baselines.
-_REMEDIES = (
-    Variant("Batch"),
-    *(slabs("Slab", handles) for handles in (256, 64, 8)),
-    slabs("SlabClose"),
-    Variant("Stop"),
-    Variant("LastFirst"),
-)
-SETTLED = "settled_ns"
-_SHAPES = ("Manual", "Finalizer", "Adopted", "Slab")
-_CLOSED_AT_RANDOM = 200_000
-# Half as many where removing the net takes microseconds.
-_NET_TAKEN_AWAY = 100_000
-
-
-def _lifetimes(go: str) -> Iterator[Case]:
-    for variant, min_budget in (
-        (lifetimes("Slab", 64), "tiny"),
-        (lifetimes("Slab", 8), "standard"),
-        (lifetimes("Manual"), "tiny"),
-        (lifetimes("Cleanup"), "tiny"),
-        (lifetimes("Finalizer"), "standard"),
-    ):
-        yield Case("remedies", variant, go, AS_PUBLISHED, min_budget)
-
-
-def _one_at_a_time(go: str) -> Iterator[Case]:
-    """A C library that allows one call at a time: goroutines take turns, or a thread owns it."""
-    for goroutines in (1, 4, 16):
-        for shape in _SHAPES:
-            # A call by the owner takes microseconds.
-            few = SHARED_WORK if shape == "Slab" else SHARED_WORK // 16
-            for kind, n in (("Turns", SHARED_WORK), ("Owned", few)):
-                variant = Variant(kind + shape).keyed(goroutines=goroutines)
-                yield Case("remedies", variant, go, n, "standard")
-
-
-def _remedies() -> Iterator[Case]:
-    go = TODAY_GO
-    yield from each("cstr", (FREE, AUTO, CLEANUP), go, AS_PUBLISHED)
-    yield from each("remedies", _REMEDIES, go, AS_PUBLISHED)
-    for live, benchmark in product(_LIVE, _LIVE_REMEDIES):
-        tier = "tiny" if live == _JUDGED_LIVE else "standard"
-        n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
-        yield Case("remedies", living(benchmark, live), go, n, tier)
-    yield from _lifetimes(go)
-    yield from _one_at_a_time(go)
-    yield from among_goroutines("parallel", "Free")
-    yield from among_goroutines("parallel", "Cleanup")
-    yield from among_goroutines("remedies", "Slab", min_budget="tiny")
-
-
-# === Claims ==========================================================================
+# Turns and Owned: a C library that allows one call at a time, so that goroutines take turns, or a
+# thread owns it.
+CASES = """
+    tiny AllocateFree|AllocateAuto|AllocateCleanup/go=today
+    tiny Batch/go=today
+    tiny Slab/handles=256|64|8/go=today
+    tiny SlabClose/handles=64/go=today
+    tiny Stop|LastFirst/go=today
+    standard LiveManual|LiveSlab|LiveCleanup|LiveFinalizer/live=10|100|1000|10000/go=today
+    tiny LiveManual|LiveSlab|LiveCleanup|LiveFinalizer/live=100000/go=today
+    standard LiveManual|LiveSlab|LiveCleanup|LiveFinalizer/live=1000000/go=today
+    tiny LifetimesSlab/handles=64/live=100000/order=random/go=today
+    standard LifetimesSlab/handles=8/live=100000/order=random/go=today
+    tiny LifetimesManual|LifetimesCleanup/live=100000/order=random/go=today
+    standard LifetimesFinalizer/live=100000/order=random/go=today
+    standard TurnsManual|TurnsFinalizer|TurnsAdopted|TurnsSlab/goroutines=1|4|16/go=today
+    standard OwnedManual|OwnedFinalizer|OwnedAdopted|OwnedSlab/goroutines=1|4|16/go=today
+    standard ParallelFree/goroutines=1|2|4|8|16|32|64/go=today
+    standard ParallelCleanup/goroutines=1|2|4|8|16|32|64/go=today
+    tiny ParallelSlab/goroutines=1|2|4|8|16|32|64/go=today
+"""
 
 
 def _claims() -> tuple[Claim, ...]:
-    def settled(over: Variant, under: Variant = FREE) -> Ratio:
+    def settled(over: str, under: str = "AllocateFree") -> Ratio:
         """The ratio of settled times, by default to a manual free."""
-        return Ratio(over, under, SETTLED)
+        return Ratio(over, under, "settled_ns")
 
     claim = partial(Claim, releases=(TODAY_GO,))
-    slab, cost, closed = slabs("Slab"), "the-cost", "closed-explicitly"
+    cost, closed = "the-cost", "closed-explicitly"
     batches = "08a-details#compared-with-a-manual-free-in-batches"
-    held = Amount(lifetimes("Slab", 64), "c_held_per_live")
-    live = Ratio(living("LiveSlab"), living("LiveManual"))
+    held = Amount("LifetimesSlab/handles=64/live=100000/order=random", "c_held_per_live")
+    live = Ratio("LiveSlab/live=100000", "LiveManual/live=100000")
+    stopped = Ratio("LiveCleanup/live=100000", "LiveManual/live=100000")
     # The cases have at most twice as many goroutines as CPUs.
-    among = Worst(tuple(Ratio(shared("Slab", n), shared("Slab", 1)) for n in GOROUTINES[1:]))
+    many = [f"ParallelSlab/goroutines={goroutines}" for goroutines in (2, 4, 8, 16, 32, 64)]
+    among = Worst(tuple(Ratio(case, "ParallelSlab/goroutines=1") for case in many))
     return (
-        claim("X6a", cost, settled(slab), AtMost()),
+        claim("X6a", cost, settled("Slab/handles=64"), AtMost()),
         claim("X6b", "the-price-in-memory", held, WithinTolerance()),
-        claim("X6c", cost, settled(Variant("LastFirst")), AtMost()),
-        claim("X6d", batches, settled(slabs("Slab", 256), Variant("Batch")), AtMost()),
-        claim("X7a", closed, settled(slabs("SlabClose")), AtMost()),
+        claim("X6c", cost, settled("LastFirst"), AtMost()),
+        claim("X6d", batches, settled("Slab/handles=256", "Batch"), AtMost()),
+        claim("X7a", closed, settled("SlabClose/handles=64"), AtMost()),
         claim("X7b", closed, live, AtMost()),
         claim("X7c", "08a-details#from-many-goroutines", among, AtMost()),
-        claim("X8", closed, Ratio(living("LiveCleanup"), living("LiveManual")), AtLeast()),
+        claim("X8", closed, stopped, AtLeast()),
     )
 
 
-# === The study =======================================================================
-
 STUDY = Study(
     name="remedies",
-    quick=False,
+    report="standard",
     chapter="08-instead",
     question="What to use instead of a finalizer or cleanup per object?",
-    cases=distinct(_remedies()),
+    cases=CASES,
     document=TODAY_GO,
     claims=_claims(),
 )

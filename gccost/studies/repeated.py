@@ -20,7 +20,7 @@ from gccost import paths, processes
 from gccost.errors import MissingTool
 from gccost.measuring import benchfmt, campaign, jobs, runs
 from gccost.measuring.campaign import begin
-from gccost.measuring.cases import Case
+from gccost.measuring.jobs import Job
 from gccost.measuring.planning import Plan
 from gccost.measuring.progress import Progress
 from gccost.measuring.runs import Run
@@ -35,6 +35,7 @@ from gccost.studies.precision import (
     MEASUREMENTS,
     METHODS,
     OURS,
+    STUDY,
     measured_by,
 )
 
@@ -50,7 +51,7 @@ def measure(plan: Plan, progress: Progress, *, again: bool = False) -> Run:
 
     With `again` a complete campaign gets another sitting.
     """
-    if any(study.repeated for study in plan.studies):
+    if STUDY.name in plan.studies:
         return _measure(plan, progress)
     return campaign.measure(plan, progress, again=again)
 
@@ -96,7 +97,7 @@ def _measurement(
     """Make one measurement by one method, and return its samples."""
     measurement, load, method = which
     baseline, costly = (
-        plan.pool[measured_by(b, method, load, measurement).on(TODAY_GO)]
+        plan.pool[jobs.name(measured_by(b, method, load, measurement), TODAY_GO)]
         for b in (BASELINE, COSTLY)
     )
     chance = random.SystemRandom()
@@ -106,8 +107,9 @@ def _measurement(
     ]
     with _load() if load == "busy" else nullcontext():
         if method == COUNT:
-            pair = [jobs.job(baseline), jobs.job(costly)]
-            samples = in_one_process(pair, built[0], GO_TEST_COUNT, folder, _COUNT_LIMIT)
+            samples = in_one_process(
+                [baseline, costly], built[0], GO_TEST_COUNT, folder, _COUNT_LIMIT
+            )
         else:
             samples = list(_rounds(built, baseline, costly, folder, seconds))
     measured = {"unix-s": round(time.time(), 3)}
@@ -115,21 +117,21 @@ def _measurement(
 
 
 def _rounds(
-    built: list[Path], baseline: Case, costly: Case, folder: Path, seconds: float
+    built: list[Path], baseline: Job, costly: Job, folder: Path, seconds: float
 ) -> Iterator[benchfmt.Sample]:
     """Run rounds of one build each, alternating costly and baseline samples."""
     start = time.monotonic()
     for number, binary in enumerate(built, 1):
         first = True
         while first or time.monotonic() - start < seconds * number / len(built):
-            for case in (*[baseline] * _BASELINES, costly, *[baseline] * _BASELINES):
-                taken = sample(jobs.job(case), binary, folder)
+            for job in (*[baseline] * _BASELINES, costly, *[baseline] * _BASELINES):
+                taken = sample(job, binary, folder)
                 yield taken.with_metrics({"round": float(number)})
             first = False
 
 
-def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
-    return plan.build(case.build, layout, folder, processes.run)
+def _build(plan: Plan, job: Job, layout: int, folder: Path) -> Path:
+    return plan.build(jobs.build(job), layout, folder, processes.run)
 
 
 @contextmanager

@@ -3,94 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
-from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Linearity, Ratio, SavedShare, SlopeRatio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.cases import (
-    AS_PUBLISHED,
-    AUTO,
-    CLEANUP,
-    FREE,
-    RECORD,
-    Case,
-    Variant,
-    distinct,
-)
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies.siebenmann import of_size, sized
-from gccost.studies.why import (
-    LIVE,
-    MANY,
-    MIXED,
-    ORDERS,
-    POOL,
-    attach,
-    program,
-    registering,
-    running,
-    scattered,
-    scattering,
-)
 
-# === Cases ===========================================================================
-
-
-HINT = "hint"
-INDEX = "index"
-PLUS = "plus"  # also removes the cost that then dominates
-RUNTIMES = ("", INDEX)
-PATCHED = ("", HINT, INDEX, PLUS)
-SMALLEST = 1  # pointer words of an object of 8 bytes
-KINDS = ("Finalizer", "Cleanup", "Weak")  # of specials
-
-
-def patched(variant: Variant, runtime: str = INDEX) -> Variant:
-    """The same variant on a patched runtime, by default the one without the walk."""
-    return replace(variant, runtime=runtime)
-
-
-def cycle(kind: str, runtime: str = "") -> Variant:
-    """A variant that times GC cycles by the number of live specials: "Cleanup", …"""
-    variant = Variant(f"Cycle{kind}", gogc="off", setting="precise", runtime=runtime)
-    return variant.keyed(live=MANY)
-
-
-def _runtime() -> Iterator[Case]:
-    go = TODAY_GO
-    small = sized("Finalize", SMALLEST)
-    yield Case("cstr", FREE, go, AS_PUBLISHED)
-    for runtime in PATCHED:
-        yield Case("cstr", patched(CLEANUP, runtime), go, AS_PUBLISHED)
-        yield Case("cstr", patched(AUTO, runtime), go, AS_PUBLISHED, "standard")
-        yield running(program("Cleanup", POOL, MIXED, runtime), go, "tiny")
-    for runtime in RUNTIMES:
-        yield of_size(patched(small, runtime), go, "tiny")
-        yield registering(attach("Stop", "shuffled", runtime=runtime), go)
-    for runtime, order in product((*RUNTIMES, HINT), ORDERS):
-        min_budget = "standard" if runtime == HINT else "tiny"
-        yield registering(attach("AttachCleanup", order, runtime=runtime), go, min_budget)
-    for runtime, live in product((*RUNTIMES, HINT), LIVE):
-        tier = "tiny" if live == POOL else "standard"
-        yield scattering("ScatteredCleanup", live, go, tier, runtime)
-    for runtime, kind in product(("", PLUS), KINDS):
-        variant = cycle(kind, runtime)
-        yield Case("cycles", variant, go, MANY, retained_bytes=RECORD)
-    # Programs without specials, which a patched runtime must not slow down.
-    yield Case("cstr", patched(FREE), go, AS_PUBLISHED, "standard")
-    for runtime in RUNTIMES:
-        yield running(program("Plain", POOL, MIXED, runtime), go, "standard")
-
-
-# === Claims ==========================================================================
+# The patched runtimes: without the walk by an index, by a hint, and "plus" also without the cost
+# that then dominates. The last lines have programs without specials, which a patched runtime must
+# not slow down.
+CASES = """
+    tiny AllocateFree/go=today
+    standard AllocateCleanup|AllocateAuto/runtime=stock|hint|index|plus/go=today
+    tiny AllocateCleanup/runtime=stock|hint|index|plus/go=today
+    tiny ProgramCleanup/live=100000/others=9/runtime=stock|hint|index|plus/go=today
+    tiny Finalize/words=1/runtime=stock|index/go=today
+    tiny Stop/order=shuffled/bytes=8/runtime=stock|index/go=today
+    tiny AttachCleanup/runtime=stock|index/order=ascending|shuffled|descending/bytes=8/go=today
+    standard AttachCleanup/runtime=hint/order=ascending|shuffled|descending/bytes=8/go=today
+    standard ScatteredCleanup/runtime=stock|index|hint/live=10000|100000|1000000/go=today
+    tiny ScatteredCleanup/runtime=stock|index|hint/live=100000/go=today
+    tiny CycleFinalizer|CycleCleanup|CycleWeak/live=1000000/runtime=stock|plus/go=today
+    standard AllocateFree/runtime=index/go=today
+    standard ProgramPlain/live=100000/others=9/runtime=stock|index/go=today
+"""
 
 
 def _claims() -> Iterator[Claim]:
     claim = partial(Claim, releases=(TODAY_GO,))
-    yield claim("M7", "without-the-walk", Ratio(patched(CLEANUP), CLEANUP), AtMost())
+    cleanup, indexed = "AllocateCleanup", "AllocateCleanup/runtime=index"
+    yield claim("M7", "without-the-walk", Ratio(indexed, cleanup), AtMost())
     for name, benchmark, order, against in (
         ("X2a", "AttachCleanup", "ascending", "ascending"),
         ("X2b", "AttachCleanup", "shuffled", "shuffled"),
@@ -98,34 +41,35 @@ def _claims() -> Iterator[Claim]:
         ("X2c", "AttachCleanup", "descending", "ascending"),
         ("X2d", "Stop", "shuffled", "shuffled"),
     ):
-        over, under = patched(attach(benchmark, order)), attach(benchmark, against)
-        yield claim(name, "without-the-walk", SlopeRatio(over, under), AtMost())
-    saved, small = SavedShare(CLEANUP, patched(CLEANUP), FREE), sized("Finalize", SMALLEST)
+        over = f"{benchmark}/order={order}/bytes=8/runtime=index"
+        slopes = SlopeRatio(over, f"{benchmark}/order={against}/bytes=8")
+        yield claim(name, "without-the-walk", slopes, AtMost())
+    saved = SavedShare(cleanup, indexed, "AllocateFree")
+    small = Ratio("Finalize/words=1", "Finalize/words=1/runtime=index")
     yield claim("X3", "what-the-walk-costs", saved, AtLeast())
-    yield claim("X4", "what-the-walk-costs", Ratio(small, patched(small)), AtLeast())
-    each = cycle("Cleanup")
-    scattered_ = scattered("ScatteredCleanup", POOL)
-    hint, index = (Ratio(scattered_, patched(scattered_, r), "cpu_ns") for r in (HINT, INDEX))
-    for letter, kind in zip("abc", KINDS, strict=True):
-        linear = Linearity(cycle(kind))
-        yield claim(f"X11{letter}", "each-cycle", linear, AtLeast(margin=1.0))
-    yield claim(
-        "X11d", "07a-details#a-second-variant", SlopeRatio(patched(each, PLUS), each), AtMost()
+    yield claim("X4", "what-the-walk-costs", small, AtLeast())
+    scattered = "ScatteredCleanup/live=100000"
+    hint, index = (
+        Ratio(scattered, f"{scattered}/runtime={runtime}", "cpu_ns")
+        for runtime in ("hint", "index")
     )
-    simplest, cheaper = "07a-details#the-simplest-change", Ratio(CLEANUP, patched(CLEANUP, HINT))
+    for letter, kind in zip("abc", ("Finalizer", "Cleanup", "Weak"), strict=True):
+        linear = Linearity(f"Cycle{kind}/live=1000000")
+        yield claim(f"X11{letter}", "each-cycle", linear, AtLeast(margin=1.0))
+    each = SlopeRatio("CycleCleanup/live=1000000/runtime=plus", "CycleCleanup/live=1000000")
+    yield claim("X11d", "07a-details#a-second-variant", each, AtMost())
+    simplest, cheaper = "07a-details#the-simplest-change", Ratio(cleanup, f"{cleanup}/runtime=hint")
     yield claim("X12a", simplest, cheaper, AtLeast())
     yield claim("X12b", simplest, hint, AtMost())
     yield claim("X12c", simplest, index, AtLeast())
 
 
-# === The study =======================================================================
-
 STUDY = Study(
     name="runtime",
-    quick=False,
+    report="standard",
     chapter="07-why",
     question="How much of the cost remains in a runtime without the walk?",
-    cases=distinct(_runtime()),
+    cases=CASES,
     document=TODAY_GO,
     claims=tuple(_claims()),
 )
