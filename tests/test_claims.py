@@ -23,6 +23,7 @@ from gccost.judging.rules import (
     Label,
     Occurs,
     Same,
+    Shown,
     UShaped,
     WithinTolerance,
 )
@@ -50,6 +51,7 @@ RULES = [
     (Same(), 0.892, 0.8, 1.25),
     (About(), 0.27, 0.18, 0.405),
     (AtLeast(), 0.5, 0.5, EVERY),
+    (AtLeast(within=1.5), 0.4751, 0.4751 / 1.5, EVERY),
     (AtMost(), 1.4, -EVERY, 1.4),
     (Between(low=0.4, high=0.6), 0.5, 0.4, 0.6),
     (WithinTolerance(), 2.0, 1.9, 2.1),
@@ -123,7 +125,20 @@ def test_a_random_event_is_rejected_only_after_many_runs(share, places, samples,
 
 
 def test_claims_match_the_published_rows():
-    assert set(CLAIMS) == set(published.table("claims")["id"])
+    table = published.table("claims")
+    alone = table["same_as"] == ""  # the others have the row of another claim
+    assert set(CLAIMS) == set(table["id"][alone])
+    assert set(table["same_as"][~alone]) <= set(CLAIMS)
+
+
+def test_no_estimate_is_counted_twice():
+    documents = ledger.by_document(ledger.rows({}, STUDIES.values()))
+    counted = [line.claim for each in documents if each.headline for line in each.lines]
+    estimates = [(claim.quantity, claim.releases) for claim in counted]
+    assert len(set(estimates)) == len(estimates)
+    others = {each["id"]: each["same_as"] for document in documents for each in document.others}
+    assert others == {"S1": "L1", "M4": "M1", "M8a": "X10", "X3": "M5b"}
+    assert CLAIMS["L5a"] not in counted  # a quotation
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
@@ -136,6 +151,28 @@ def test_every_experiment_measures_what_its_claims_need(claim):
         assert measured >= set(claim.releases), f"{claim.id} needs {variant}"
     if not claim.quantity.at_once:  # judged repeatedly
         assert not {c.variant for c in of.cases if c.once} & {*claim.quantity.variants}
+
+
+def printed_cycles() -> tuple[gctrace.Cycle, ...]:
+    """The GC cycles that Cloudflare's document prints."""
+    text = (paths.PUBLISHED / "cloudflare-gctrace.txt").read_text(encoding="utf-8")
+    return gctrace.parse(text).cycles
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
+def test_an_exact_repetition_of_a_document_holds(claim):
+    """Each published figure passes its own rule with the margin, or is no figure of a document."""
+    row = published.by_name("claims", [claim.id])[claim.id]
+    figure = float(row["value"])
+    words_alone = row["kind"] == "bar"  # no figure is published
+    if words_alone or isinstance(claim.rule, Shown):
+        assert row["figure"]
+        return
+    sizes = published.table("siebenmann-sizes").set_index(["variant", "words"])["ns_per_op"]
+    added = sizes["Finalize"] - sizes["Allocate"]
+    end = added.iloc[-1] / added.min()  # the other end of S8's curve
+    repeated = replace(interval(0.999 * figure, 1.001 * figure), parts=(interval(end, end),))
+    assert claim.rule.judge(repeated, figure).label is HOLDS
 
 
 def test_published_claims_match_the_published_tables():
@@ -151,8 +188,7 @@ def test_published_claims_match_the_published_tables():
     shares = table("siebenmann-profile", "percent", "share")
     rates = table("cloudflare-throughput", "op_per_s", "goroutines", "gogc")
     profile = table("cloudflare-profile", "flat_percent", "function")
-    text = (paths.PUBLISHED / "cloudflare-gctrace.txt").read_text(encoding="utf-8")
-    last = gctrace.parse(text).cycles[-1]
+    last = printed_cycles()[-1]
     expected = {
         "L1": lemire["AllocateAuto", "100"] / lemire["AllocateFree", "100"],
         "L2b": lemire["AllocateAuto", "off"] / lemire["AllocateFree", "off"],
@@ -167,7 +203,7 @@ def test_published_claims_match_the_published_tables():
         "S6": (shares["runtime.lock2"] + shares["runtime.unlock2"]) / 100,
         "S8": added[1] / added.min(),
         "C1": rates[17, "100"] / rates[48, "100"],
-        "C2": rates[48, "100"] / rates[1, "100"] / 22.66,
+        "C2": 22.66 / (rates[48, "100"] / rates[1, "100"]),
         "C3": profile.drop("crypto/elliptic.p256OrdSqr").sum() / 100,
         "C4": last.number / last.at,
         "C5": rates[48, "off"] / rates[48, "100"],
@@ -229,16 +265,17 @@ def sat(sittings: int, slower: float = 1.0) -> dict[str, Any]:
 
 MEAN, CPU, HELD = "ns/op", "cpu-ns/op", "c-held/live"
 JVM = (MEAN, "cpu-s", "user-s", "sys-s", "elapsed-s")
-AS_PUBLISHED = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": FAILS, "L4": HOLDS}
+AS_PUBLISHED = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": UNTESTABLE, "L4": HOLDS}
 WHY = dict.fromkeys(("X1a", "X1b", "X1c", "X5"), HOLDS)
 RUNTIME = dict.fromkeys(
     [
-        *("M7", "X2a", "X2b", "X2c", "X2d", "X3", "X4"),
+        *("M7", "X2a", "X2b", "X2c", "X2d", "M5b", "X4"),
         *(*(f"X11{x}" for x in "abcd"), *(f"X12{x}" for x in "abc")),
     ],
     HOLDS,
 )
 CLOUDFLARE = dict.fromkeys((f"C{i}" for i in range(1, 9)), HOLDS)
+MEMORY = dict.fromkeys(("W4", "W5", "W6"), HOLDS)
 CLEANERS = dict.fromkeys((f"X18{x}" for x in "abcd"), HOLDS)
 BOTH = (COUNT, "quiet"), (COUNT, "busy")
 
@@ -266,7 +303,7 @@ def test_the_published_readme_lists_every_claim_by_its_rule():
         ("lemire", {"ns": {"AllocateAuto": 385}}, {"L1": UNDECIDED}),
         ("why", {}, WHY),
         ("why", {"ns": {"AttachFinalizer shuffled": 0.8}}, WHY | {"X1b": FAILS}),
-        ("conjecture", {}, {"M8a": FAILS, "M8b": HOLDS, "X10": HOLDS}),
+        ("conjecture", {}, {"M8b": HOLDS, "X10": HOLDS}),
         ("runtime", {}, RUNTIME),
         (
             "runtime",  # the index walks
@@ -286,9 +323,10 @@ def test_the_published_readme_lists_every_claim_by_its_rule():
             {"cpus": 48, **times(1 / 8, "Sign", MEAN, CPU, goroutines="48", gogc="100")},
             {"C1": FAILS, "C2": FAILS, "C7": HOLDS, "C8": HOLDS},
         ),
-        ("weimer", {}, {"W1a": FAILS, "W3": FAILS} | dict.fromkeys(("W4", "W5", "W6"), HOLDS)),
-        ("weimer", times(4.2, "Finalize", *JVM), {"W1a": HOLDS}),
-        ("weimer", times(2.25, "Finalize", *JVM), {"W1a": UNDECIDED}),
+        ("weimer", {}, {"W1a": UNTESTABLE, "W3": FAILS} | MEMORY),
+        ("weimer", {"cpus": 4}, {"W1a": FAILS}),
+        ("weimer", {"cpus": 4, **times(4.2, "Finalize", *JVM)}, {"W1a": HOLDS}),
+        ("weimer", {"cpus": 4, **times(2.25, "Finalize", *JVM)}, {"W1a": UNDECIDED}),
         ("weimer", times(0, "LeakRead LeakNaive"), {"W6": UNMEASURED, "W4": HOLDS}),
         ("jmh", {}, {"L5a": FAILS, "L5b": HOLDS}),
         ("jmh", times(10, "Removed Finalized", MEAN), {"L5a": HOLDS, "L5b": HOLDS}),

@@ -33,6 +33,7 @@ class Label(Enum):
     UNDECIDED = "undecided"
     UNMEASURED = "not measured"
     UNTESTABLE = "cannot be tested on this machine"
+    UNSCORED = "not scored"
 
     @property
     def decided(self) -> bool:
@@ -161,15 +162,18 @@ class About(Bounded):
         return published / ABOUT, published * ABOUT
 
 
+@dataclass(frozen=True)
 class AtLeast(Bounded):
-    """A minimum: the published value, or our bar."""
+    """A minimum: our bar, or a published figure over the factor `within`."""
+
+    within: float = 1.0
 
     def bounds(self, published: float) -> tuple[float, float]:
-        return published, math.inf
+        return published / self.within, math.inf
 
 
 class AtMost(Bounded):
-    """A maximum: the published value, or our bar."""
+    """A maximum: our bar."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return -math.inf, published
@@ -183,6 +187,19 @@ class WithinTolerance(Bounded):
 
     def bounds(self, published: float) -> tuple[float, float]:
         return published - 0.1, published + 0.1
+
+
+@dataclass(frozen=True)
+class Shown(Rule):
+    """No rule: the figure is shown, and not scored."""
+
+    why: str
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return math.nan, math.nan
+
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
+        return Verdict(Label.UNSCORED, self.why)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("L1", "ten-times-as-expensive", Ratio(AUTO, FREE), Effect(), headline=True),
     Claim("L2a", "with-the-gc-off", Ratio(_OFF, AUTO), Same()),
     Claim("L2b", "with-the-gc-off", Ratio(_OFF, replace(FREE, gogc="off")), Effect()),
-    Claim("L3", "the-profile", Share(_PROFILE, CALLING_C), Between(low=0.5)),
+    Claim("L3", "the-profile", Share(_PROFILE, CALLING_C), Between(low=0.5), system="macOS"),
     Claim("L4", "a-finalizer-that-does-nothing", Ratio(_DUMMY, AUTO), Same()),
 )
 

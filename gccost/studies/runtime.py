@@ -101,7 +101,7 @@ def _claims() -> Iterator[Claim]:
         over, under = patched(attach(benchmark, order)), attach(benchmark, against)
         yield claim(name, "without-the-walk", SlopeRatio(over, under), AtMost())
     saved, small = SavedShare(CLEANUP, patched(CLEANUP), FREE), sized("Finalize", SMALLEST)
-    yield claim("X3", "what-the-walk-costs", saved, AtLeast())
+    yield claim("M5b", "what-the-walk-costs", saved, AtLeast())
     yield claim("X4", "what-the-walk-costs", Ratio(small, patched(small)), AtLeast())
     each = cycle("Cleanup")
     scattered_ = scattered("ScatteredCleanup", POOL)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Ratio, Share
-from gccost.judging.rules import About, AtLeast, Effect, UShaped, WithinTolerance
+from gccost.judging.rules import About, AtLeast, UShaped, WithinTolerance
 from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
 from gccost.measuring.cases import (
     AS_PUBLISHED,
@@ -87,7 +87,6 @@ _CYCLES_TO_FREE = Amount(until_free("Finalizer"), "gc_cycles_to_free")
 _CPUS = 8
 _CURVE_DEPTH = CurveDepth(tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES))
 CLAIMS: tuple[Claim, ...] = (
-    Claim("S1", "the-factor-of-ten", Ratio(AUTO, FREE), Effect(), headline=True),
     Claim("S2", "heap-or-stack", _ALLOCATIONS, WithinTolerance()),
     Claim("S3", "where-the-time-goes", Share(_EMPTY, SETTING), AtLeast()),
     Claim("S4", "where-the-time-goes", Share(_EMPTY, COLLECTING), About(), cpus=_CPUS),

@@ -115,7 +115,8 @@ def _jmh() -> Iterator[Case]:
 
 
 _PEAK = "peak_rss_bytes"
-BUSY_CORES = 4  # needed to reproduce the 313 % of the document's finalize
+# Needed to reproduce the 313 % of the document's finalize, which are most of its CPU time.
+BUSY_CORES = 4
 
 
 def _claims() -> tuple[Claim, ...]:
@@ -135,11 +136,10 @@ def _claims() -> tuple[Claim, ...]:
     return (
         # The document had more than three busy cores.
         claim("W1d", both, Amount(FINALIZE, "cpu_share"), Effect(), cpus=BUSY_CORES),
-        claim("W1a", both, Ratio(FINALIZE, CLEANER, "cpu_s"), Effect()),
+        claim("W1a", both, Ratio(FINALIZE, CLEANER, "cpu_s"), Effect(), cpus=BUSY_CORES),
         claim("W1b", both, Ratio(FINALIZE, CLEANER, "elapsed_s"), Effect()),
         claim("W1c", both, Ratio(FINALIZE, CLEANER, _PEAK), Effect()),
         claim("W2a", "plain-and-cleaner", Ratio(CLEANER, PLAIN), Effect()),
-        claim("W2c", "plain-and-cleaner", Ratio(ALLOCATED_CLEANER, ALLOCATED), Effect()),
         claim("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Effect()),
         claim("W3", "plain-and-cleaner", Amount(PLAIN, "gc_cycles"), AtLeast(margin=1.0)),
         claim("W4", "never-short-lived", held, WithinTolerance()),
