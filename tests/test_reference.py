@@ -13,8 +13,10 @@ from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.measuring.settings import Settings
 from gccost.opening import reference
 from gccost.studies import STUDIES
+from gccost.studies.weimer import FIXED_HEAP, SERIAL
 
 STANDARD = BUDGETS["standard"]
+NEWER = {FIXED_HEAP, SERIAL}  # cases that were added after the recording
 recorded = runs.all_runs(paths.reference())
 
 
@@ -69,7 +71,7 @@ def test_every_case_was_measured(recording: Recording):
     finished = recording.manifest["finished"]
     assert any(BUDGETS[name].reaches("standard") for name in finished if name in BUDGETS)
     memory = memory_for_a_sample(recording.manifest["machine"])
-    due = [c.capped(memory) for c in recording.study.within(STANDARD)]
+    due = [c.capped(memory) for c in recording.study.within(STANDARD) if c.variant not in NEWER]
     names = {c.name for c in due if c.cpus <= recording.cpus}
     assert names <= set(recording.frame["name"])
 

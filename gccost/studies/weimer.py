@@ -54,6 +54,8 @@ def leak(benchmark: str, remaining: int) -> Variant:
 
 NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))
 ALLOCATED, ALLOCATED_CLEANER = (jvm(kind, escape="off") for kind in ("Plain", "Cleaner"))
+# A heap (MB) of a fixed size, and a collector that sizes it otherwise.
+FIXED_HEAP, SERIAL = jvm("Cleaner", heap="40"), jvm("Cleaner", gc="Serial")
 DISABLED = jvm("Finalize", finalization="disabled")
 _FIRST_TO_DISABLE = 18  # the first JDK with --finalization=disabled
 REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE = (
@@ -80,6 +82,8 @@ def _on(jdk: str) -> Iterator[Case]:
     yield Case("finalization", NOTHING, jdk, 1)
     yield Case("finalization", PLAIN, jdk, PLAIN_AS_WEIMER)
     for variant in (CLEANER, FINALIZE, ALLOCATED, ALLOCATED_CLEANER):
+        yield Case("finalization", variant, jdk, AS_WEIMER)
+    for variant in (FIXED_HEAP, SERIAL):
         yield Case("finalization", variant, jdk, AS_WEIMER)
     if number(jdk) >= _FIRST_TO_DISABLE:
         yield Case("finalization", DISABLED, jdk, AS_WEIMER)
