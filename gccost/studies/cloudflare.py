@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, Ratio, Share
-from gccost.judging.rules import ABOUT, AtLeast, Effect
+from gccost.judging.quantities import Amount, CyclesWithin, Ratio, SavedOverPrinted, Share
+from gccost.judging.rules import ABOUT, About, AtLeast, Between, Effect, Shown
 from gccost.judging.stacks import GC_AND_LOCKS
 from gccost.measuring.cases import Case, Variant, distinct, each
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
@@ -113,6 +113,31 @@ def _cases() -> Iterator[Case]:
 
 # A ratio of throughputs is the inverse ratio of times per operation.
 
+# Sizes (MB) in the lines of gctrace that the document prints.
+_LIVE = ("live_mb", 0, 1)
+_HEAP = (("start_mb", 4, 4), _LIVE, ("goal_mb", 5, 6))
+
+
+def _any_machine() -> Iterator[Claim]:
+    """The document's claims that need no 16 CPUs, and what is left of others on one."""
+    claim, heap = partial(Claim, releases=RELEASES), "the-heap"
+    many, one, off = turns(MOST_PROCS), turns(1), turns(MOST_PROCS, "off")
+    most = Between(low=0.5, margin=1.0)
+    few = (signing(1), signing(2), many)
+    profile = Share(turns(MOST_PROCS, profile="cpu"), GC_AND_LOCKS)
+    yield claim("C4a", heap, CyclesWithin((many,), _HEAP), most)
+    yield claim("C4b", "a-cycle-every-millisecond", Amount(many, "gc_cycle_op"), About())
+    yield claim("C9", "does-it-scale", Ratio(signing(1), signing(2)), Effect(), cores=2)
+    yield claim("C10", "with-the-gc-off", SavedOverPrinted(many, off), Between(low=3.0))
+    yield claim("C11", heap, CyclesWithin(few, (_LIVE,)), most)
+    left = Shown("what 48 Ps that take turns on one CPU show: such Ps do not wait for locks")
+    yield claim("X22", "the-profile-of-the-collapse", profile, left)
+    yield claim("X23", "with-the-gc-off", Ratio(many, off, "cpu_ns"), left)
+    for name, gogc in (("X24a", "2400"), ("X24b", BEST_GOGC)):
+        larger = Ratio(off, turns(MOST_PROCS, gogc), "cpu_ns")
+        yield claim(name, "with-the-gc-off", larger, left)
+    yield claim("X25", "48-ps-on-one-cpu", Ratio(many, one, "cpu_ns"), left)
+
 
 def _claims() -> tuple[Claim, ...]:
     claim = partial(Claim, releases=RELEASES, cpus=LEAST_CPUS)
@@ -129,6 +154,7 @@ def _claims() -> tuple[Claim, ...]:
         claim("C6", "with-the-gc-off", Ratio(off, signing(DOCUMENT_CPUS, "2400")), Effect()),
         claim("C7", "with-the-gc-off", Ratio(signing(1), best), Effect()),
         claim("C8", "does-it-scale", Ratio(half, best), AtLeast()),
+        *_any_machine(),
     )
 
 

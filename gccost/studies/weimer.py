@@ -11,7 +11,7 @@ from functools import partial
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, Ratio
-from gccost.judging.rules import AtLeast, Effect, Occurs, WithinTolerance
+from gccost.judging.rules import AtLeast, AtMost, Effect, Occurs, WithinTolerance
 from gccost.measuring.cases import Case, Variant
 from gccost.measuring.jdks import RELEASES, number
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
@@ -149,6 +149,7 @@ def _claims() -> tuple[Claim, ...]:
         claim("W4", "never-short-lived", held, WithinTolerance()),
         claim("W5", "small-heaps", heaps, Occurs(share=0.1)),
         claim("W6", "the-registration-leak", leaks, Occurs()),
+        claim("W7", "the-memory-of-a-cleaner", Ratio(FIXED_HEAP, CLEANER, _PEAK), AtMost()),
     )
 
 
