@@ -30,7 +30,7 @@ labels = list(rules.Label) * 2
 rows = [
     replace(row, estimate=Estimate(x, 0.9 * x, 1.1 * x, 9, 9, 0.05),
             verdict=rules.Verdict(label, "why <it> is so"))
-    for x, (row, label) in enumerate(zip(made, labels, strict=True), start=1)
+    for x, (row, label) in enumerate(zip(made, labels, strict=False), start=1)
 ]
 results.first_screen(rows)
 """

@@ -371,7 +371,7 @@ def _of_a_service(job: Job, time: float, number: int) -> Metrics:
         "faults": 9000.0 * (2 + number % 2) if gogc == "off" else 1000.0 + 10 * number,
         "gc-share-memstats": 0.1,
         "gc-share-classes": 3.0,
-        "gctrace-share": 0.12,
+        "gctrace-share": 0.02,
         "peak-rss-bytes": 5e8 if gogc == "off" else 5e7,
     }
     if cycles:

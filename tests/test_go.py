@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_libraries import NATIVE
 
 from gccost import paths, processes
 from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
-from gccost.studies.libraries import NATIVE
 
 pytestmark = pytest.mark.slow
 

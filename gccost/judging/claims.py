@@ -20,4 +20,11 @@ class Claim:
     rule: Rule
     releases: tuple[str, ...] = (DOCUMENT_GO, TODAY_GO)
     cpus: int = 1  # the CPUs needed to test it
+    cores: int = 1  # the cores needed, where two threads of one will not do
+    system: str = ""  # the operating system needed, if only one will do
     headline: bool = False  # measure its size to the budget's half-width
+
+    @property
+    def needs(self) -> str:
+        """What it needs of a machine, in words."""
+        return self.system or (f"{self.cores} cores" if self.cores > 1 else f"{self.cpus} CPUs")

@@ -24,7 +24,6 @@ from gccost.stats import FEWEST, JUDGED, Estimate
 
 # By how much the number of rounds or sittings is multiplied to see whether more decide a verdict.
 _ROUNDS, _SITTINGS = (1.5, 2, 3, 5, 10), (2, 3, 5, 10)
-OURS = "gccost"  # the document of our own claims
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Row:
     verdict: Verdict
     needed: float = math.nan
     is_recorded: bool = False
+    also: str = ""  # the ids of other claims that this row tests
 
     @property
     def toolchain(self) -> str:
@@ -110,7 +110,7 @@ class Row:
     def said(self) -> str:
         """The verdict in a word or two."""
         if self.verdict.label is Label.UNTESTABLE:
-            return f"needs {self.claim.cpus} CPUs"
+            return f"needs {self.claim.needs}"
         return f"{self.verdict} (recorded)" if self.is_recorded else str(self.verdict)
 
 
@@ -140,27 +140,38 @@ class Tested:
 
 
 def by_document(ledger: Iterable[Row]) -> list[SimpleNamespace]:
-    """The documents of a ledger, in its order: the columns of documents.csv, and two more.
+    """The documents of a ledger: the columns of documents.csv, in its order, and more.
 
-    `lines` has the lines of a document's claims, and `chosen` that of its headline claim; None if
-    the ledger lacks it.
+    `lines` has the lines of a document's claims, and `others` the rows of claims.csv that a line
+    of another document tests. `chosen` is the line of its headline claim, None if the ledger lacks
+    it, and `drawn` the line shown for it: that of `stand_in` if this machine cannot test it.
     """
-    claims: dict[str, dict[str, list[Row]]] = {}
+    claims: dict[str, list[Row]] = {}
     for row in ledger:
-        claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
-    known = published.by_name("documents", claims)
+        claims.setdefault(row.claim.id, []).append(row)
+    lines = {claim: Tested(tuple(rows)) for claim, rows in claims.items()}
+    named = published.by_name("claims", claims).values()
     documents = []
-    for name, by_claim in claims.items():
-        lines = {claim: Tested(tuple(rows)) for claim, rows in by_claim.items()}
-        chosen = lines.get(known[name]["headline"])
-        documents.append(SimpleNamespace(**known[name], lines=[*lines.values()], chosen=chosen))
+    for name, known in published.by_name("documents", ()).items():
+        own = [line for line in lines.values() if line.latest.document == name]
+        others = [each for each in named if each["same_as"] in claims and each["document"] == name]
+        chosen = drawn = lines.get(known["headline"])
+        if chosen and chosen.latest.verdict.label is Label.UNTESTABLE:
+            drawn = lines.get(known["stand_in"], chosen)
+        if own:
+            more = {"lines": own, "others": others, "chosen": chosen, "drawn": drawn}
+            documents.append(SimpleNamespace(**known, **more))
     return documents
 
 
 def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:
-    """How many claims have each verdict, today if they are tested there; in Label's order."""
+    """How many claims have each verdict, today if they are tested there; in Label's order.
+
+    Figures that are not scored do not count.
+    """
     count = Counter(line.latest.verdict.label for line in lines)
-    return Counter({label: count[label] for label in Label if count[label]})
+    scored = [label for label in Label if label is not Label.UNSCORED]
+    return Counter({label: count[label] for label in scored if count[label]})
 
 
 def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
@@ -171,7 +182,7 @@ def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[
     for study in studies:
         recording = recordings.get(study.name)
         for claim in study.claims:
-            unjudged = [_unjudged(claim, study, go, known[claim.id]) for go in claim.releases]
+            unjudged = [_unjudged(claim, study, go, known) for go in claim.releases]
             ledger += [_judged(row, recording) if recording else row for row in unjudged]
     return ledger
 
@@ -192,8 +203,9 @@ def _instead(row: Row, recording: Recording) -> Row:
     return recorded if recorded.judged.n else row
 
 
-def _unjudged(claim: Claim, study: Study, release: str, words: Mapping[str, Any]) -> Row:
+def _unjudged(claim: Claim, study: Study, release: str, known: Mapping[str, Any]) -> Row:
     """A claim as data/published/claims.csv has it."""
+    words = known[claim.id]
     return Row(
         claim,
         study,
@@ -207,6 +219,7 @@ def _unjudged(claim: Claim, study: Study, release: str, words: Mapping[str, Any]
         estimate=stats.nothing(),
         judged=stats.nothing(),
         verdict=Verdict(Label.UNMEASURED, "no run holds it"),
+        also=", ".join(name for name, each in known.items() if each["same_as"] == claim.id),
     )
 
 
@@ -218,9 +231,11 @@ def _judged(row: Row, recording: Recording) -> Row:
     rounds = list(map(recording.rounds, names))
     fewest = min(map(len, rounds), default=0)
     label, why, needed = Label.UNDECIDED, "", math.nan
-    if row.claim.cpus > recording.cpus:
+    too_small = row.claim.cpus > recording.cpus or row.claim.cores > recording.cores
+    if too_small or not recording.system.startswith(row.claim.system):
         label = Label.UNTESTABLE
-        why = f"it needs {row.claim.cpus} CPUs, there were {recording.cpus}"
+        cpus = f"{recording.cpus} CPUs on {recording.cores} cores"
+        why = f"it needs {row.claim.needs}; the machine has {cpus}, and {recording.system}"
     elif math.isnan(judged.estimate.value):
         label, why = Label.UNMEASURED, _missing(names, release, recording)
     elif fewest < FEWEST and not quantity.at_once:
@@ -306,12 +321,14 @@ COLUMNS: Mapping[str, str] = {
     "over_published": "estimate over published; empty where no figure is published",
     "samples": "the number of samples that the estimate rests on",
     "unit": "the unit of all figures; data/published/README.md lists them",
-    "verdict": "holds, does not hold, undecided, not measured, or cannot be tested on this machine",
+    "verdict": "holds, does not hold, undecided, not measured, cannot be tested on this machine, "
+    "or not scored: a figure without a rule",
     "document": "who makes the claim; data/published/documents.csv describes the documents",
     "claim": "the claim in our words",
     "holds_from": "the lower end of the range in which the claim holds; empty if there is none",
     "holds_to": "the upper end of that range; empty if there is none",
     "reason": "why the verdict is what it is",
+    "also": "other claims of data/published/claims.csv that this row tests, by the same estimate",
 }
 """The columns of the ledger as data, and their meaning."""
 _NUMBERS = [
@@ -325,6 +342,7 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     rows = list(ledger)
     names = {"release": "toolchain", "value": "estimate", "n": "samples"}
     claims = frame(rows).rename(columns=names).assign(over_published=[row.factor for row in rows])
+    claims["also"] = [row.also for row in rows]
     claims = claims.reindex(columns=list(COLUMNS))
     written = [name for name in _NUMBERS if name != "samples"]
     claims[written] = claims[written].map(rounding.written)

@@ -19,10 +19,11 @@ _PROFILE = (
 )
 _TABLES = {
     "addcleanup-timings": "machine variant procs:count iterations ns_per_op:amount",
-    "claims": "id document claim value:amount unit figure setup kind",
+    "claims": "id document claim value:amount unit figure setup kind same_as",
     "cloudflare-profile": _PROFILE,
     "cloudflare-throughput": "goroutines:count gogc op_per_s:amount",
-    "documents": "document chapter author title date toolchain short address headline words",
+    "documents": "document chapter author title date toolchain short address headline words "
+    "stand_in",
     "kinds": "claim program special object_bytes rate live remedy",
     "lemire-profile": _PROFILE,
     "lemire-timings": "language variant gogc ns_per_op:amount source",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import sub, truediv
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from gccost import stats
+from gccost.errors import GccostError
 from gccost.judging import models, stacks
 from gccost.judging.models import slope, walked
-from gccost.measuring import jobs
+from gccost.measuring import gctrace, jobs
 from gccost.measuring.profiles import Profile
 from gccost.stats import Estimate, Figure
 
@@ -60,6 +62,14 @@ class Seen(NamedTuple):
         """A row for each process of a case."""
         return self.recording.processes(self.name(case))
 
+    def cycles(self, case: Case) -> list[gctrace.Cycle]:
+        """The GC cycles of a case's gctrace that its program did not request."""
+        path = self.recording.run.gctrace(self.name(case))
+        with suppress(GccostError):  # a damaged one, which the page names
+            cycles = gctrace.read(path).cycles if path.exists() else ()
+            return [cycle for cycle in cycles if not cycle.forced]
+        return []
+
     def slope(self, case: Case) -> Estimate:
         """The cost (ns) that each record in the list adds to a call; a sample per process."""
         slopes = [slope(sample) for _, sample in self.processes(case).iterrows()]
@@ -86,7 +96,7 @@ class Quantity(ABC):
         """The quantity on a release."""
 
 
-_OTHERS = ("metric", "functions", "of")  # the fields without cases
+_OTHERS = ("metric", "functions", "of", "ranges")  # the fields without cases
 
 
 def _cases(values: Iterable[Any]) -> Iterator[Case]:
@@ -221,6 +231,53 @@ class ExclusiveEvents(Quantity):
         number = float(sum(alone)) if alone else math.nan
         others = stats.exactly(float(sum(elsewhere)), samples, len(alone))
         return replace(others, value=number, low=number, high=number, parts=(others,))
+
+
+@dataclass(frozen=True)
+class CyclesWithin(Quantity):
+    """The share of a case's GC cycles with sizes in these ranges; the least of the cases.
+
+    A range has the name of a value of a gctrace's line (MB), and its ends. The share is that of
+    the trace that a run keeps of each case.
+    """
+
+    traced: tuple[Case, ...]
+    ranges: tuple[tuple[str, float, float], ...]
+    at_once: ClassVar[bool] = True
+
+    def estimate(self, seen: Seen) -> Estimate:
+        traces = [seen.cycles(case) for case in self.traced]
+        if not all(traces):
+            return stats.nothing(seen.confidence)
+        shares = [sum(map(self._within, trace)) / len(trace) for trace in traces]
+        return stats.exactly(min(shares), len(traces), len(traces))
+
+    def _within(self, cycle: gctrace.Cycle) -> bool:
+        sizes = cycle._asdict()
+        return all(low <= sizes[name] <= high for name, low, high in self.ranges)
+
+
+@dataclass(frozen=True)
+class SavedOverPrinted(Quantity):
+    """The share of the CPU time that `off`, without a GC, saves, over the share by gctrace.
+
+    gctrace drops fractions of a percent, so the GC may have taken one percent more than it prints.
+    """
+
+    collected: Case
+    off: Case
+
+    def estimate(self, seen: Seen) -> Estimate:
+        def figure(recording: Any) -> Figure:
+            costs = [recording.cost(seen.name(case), "cpu_ns") for case in self.cases]
+            printed = recording.cost(seen.name(self.collected), "gctrace_share")
+            return stats.propagate(_saved_over_printed, [*costs, printed])
+
+        return seen.shown(figure, signed=True)
+
+
+def _saved_over_printed(collected: float, off: float, printed: float) -> float:
+    return (1 - off / collected) / (printed + 0.01)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class _OpenQuestions:
         for study in self.studies:
             for recording in _loaded(study, run):
                 for row in ledger.rows({study.name: recording}, [study]):
-                    if row.verdict.label is not Label.UNTESTABLE:
+                    if row.verdict.label not in (Label.UNTESTABLE, Label.UNSCORED):
                         yield row, recording
 
     def _is_hopeless(self, row: Row) -> bool:

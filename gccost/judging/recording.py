@@ -97,6 +97,16 @@ class Recording:
         return min(allowed, max(1, int(quota))) if quota else allowed
 
     @property
+    def cores(self) -> int:
+        """The number of cores that these CPUs can be threads of, as far as it is known."""
+        return min(self.cpus, int(self.manifest["machine"].get("physical_cores") or self.cpus))
+
+    @property
+    def system(self) -> str:
+        """The operating system of the measured programs, with its release."""
+        return str(self.manifest["machine"].get("release") or "an unnamed system")
+
+    @property
     def releases(self) -> tuple[str, ...]:
         """The releases with samples, the oldest first."""
         measured = {self.jobs[name]["release"] for name in self.frame["name"]}

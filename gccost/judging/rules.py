@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from gccost import stats
 from gccost.errors import GccostError
@@ -33,6 +33,7 @@ class Label(Enum):
     UNDECIDED = "undecided"
     UNMEASURED = "not measured"
     UNTESTABLE = "cannot be tested on this machine"
+    UNSCORED = "not scored"
 
     @property
     def decided(self) -> bool:
@@ -51,7 +52,12 @@ class Verdict:
 
 
 class Rule(ABC):
-    """A rule that turns an interval and a published value into a verdict."""
+    """A rule that turns an interval and a published value into a verdict.
+
+    A claim whose rule is not `scored` has a figure without a verdict.
+    """
+
+    scored: ClassVar[bool] = True
 
     def bounds(self, published: float) -> tuple[float, float]:
         """The range in which the claim holds; either end may be infinite, both NaN if none."""
@@ -161,15 +167,18 @@ class About(Bounded):
         return published / ABOUT, published * ABOUT
 
 
+@dataclass(frozen=True)
 class AtLeast(Bounded):
-    """A minimum: the published value, or our bar."""
+    """A minimum: our bar, or a published figure over the factor `within`."""
+
+    within: float = 1.0
 
     def bounds(self, published: float) -> tuple[float, float]:
-        return published, math.inf
+        return published / self.within, math.inf
 
 
 class AtMost(Bounded):
-    """A maximum: the published value, or our bar."""
+    """A maximum: our bar."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return -math.inf, published
@@ -183,6 +192,20 @@ class WithinTolerance(Bounded):
 
     def bounds(self, published: float) -> tuple[float, float]:
         return published - 0.1, published + 0.1
+
+
+@dataclass(frozen=True)
+class Shown(Rule):
+    """No rule: the figure is shown, and not scored."""
+
+    why: str
+    scored: ClassVar[bool] = False
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return math.nan, math.nan
+
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
+        return Verdict(Label.UNSCORED, self.why)
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,8 @@ def _releases(language: str, word: str, grid: str) -> list[str]:
 class Study:
     """The cases and the claims of a document or a question.
 
-    `cases` has a line for each grid, with its budget. The cases of `figures`, and of claims whose
-    quantity is not `partial`, need no line; they are measured at every budget.
+    `cases` has a line for each grid, with its budget. The cases of `figures`, and of claims that
+    are scored and whose quantity is not `partial`, need no line; they are measured at every budget.
 
     `report` is the smallest budget at which a report of everything measures the study; if it is
     empty, only a report of this study does. `document` is the release of the published values
@@ -176,7 +176,8 @@ class Study:
 
     def _needed(self) -> Iterator[tuple[Job, str]]:
         """The cases of the claims and the figures."""
-        asked = [(claim.quantity, release) for claim in self.claims for release in claim.releases]
+        scored = [claim for claim in self.claims if claim.rule.scored]
+        asked = [(claim.quantity, release) for claim in scored for release in claim.releases]
         asked += [(figure, self.document) for figure in self.figures]
         for quantity, release in asked:
             for case in () if quantity.partial else quantity.cases:

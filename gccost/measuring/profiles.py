@@ -7,6 +7,7 @@ numbers in profile.proto. A run contains the raw profiles, for `go tool pprof`.
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from gccost.measuring.schema import UNSEEN
 
 # The errors of an unreadable, truncated or damaged gzipped file, and of one that is none.
 _UNREADABLE = (OSError, EOFError, zlib.error, KeyError, IndexError, ValueError)
+_CLOSURE = re.compile(r"\.func\d")  # in the name of a function without one of its own
 MOST = 64 << 20  # bytes of a profile; 160,000 stacks of 64 functions take a third of it
 
 # The messages and fields of profile.proto that are used, with their numbers there.
@@ -92,7 +94,7 @@ class Profile:
 
         With `within`, a stack must also contain any of those. With `of`, the share is of the
         stacks that contain any of those, and NaN if there are none. A name that ends in "*"
-        matches all names with that prefix.
+        matches all names with that prefix, but not those of closures: they may run elsewhere.
         """
         wanted = [self._named(names) for names in map(tuple, (functions, within)) if names]
         whole = [(frozenset(stack), value) for stack, value in self.stacks]
@@ -107,7 +109,8 @@ class Profile:
         """The functions on any stack that match these names."""
         exact = {name for name in names if not name.endswith("*")}
         starts = tuple(name.removesuffix("*") for name in names if name not in exact)
-        return frozenset(n for n in self.names if n in exact or n.startswith(starts))
+        open_ = (n for n in self.names if n.startswith(starts) and not _CLOSURE.search(n))
+        return frozenset([*(self.names & exact), *open_])
 
 
 def read(path: Path) -> Profile:

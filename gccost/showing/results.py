@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost.judging import rounding, rules
-from gccost.judging.ledger import OURS, Row, Tested, by_document, table, verdict_counts
+from gccost.judging.ledger import Row, Tested, by_document, table, verdict_counts
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
@@ -42,7 +42,7 @@ COUNTED: Mapping[Label, tuple[str, str]] = {
     Label.HOLDS: ("holds", "hold"),
     Label.FAILS: ("does not hold", "do not hold"),
     Label.UNDECIDED: ("undecided", "undecided"),
-    Label.UNTESTABLE: ("needs more CPUs", "need more CPUs"),
+    Label.UNTESTABLE: ("needs another machine", "need another machine"),
     Label.UNMEASURED: ("not measured", "not measured"),
 }
 """The verdict of one claim and of several, as in "1 holds" and "3 hold"."""
@@ -153,13 +153,13 @@ def counts(lines: Iterable[Tested]) -> str:
 
 def first_screen(rows: Iterable[Row]) -> Markup:
     """The verdicts counted, and each document's headline claim, published, then and today."""
-    documents = [each for each in by_document(rows) if each.document != OURS]
-    chosen = [line for each in documents if (line := each.chosen)]
+    documents = [each for each in by_document(rows) if each.headline]
+    chosen = [line for each in documents if (line := each.drawn)]
     scale = _spanning([row for line in chosen for row in line.rows])
     plain = [
-        [each.words, *(_plainly(row) for row in (each.chosen.then, each.chosen.today))]
+        [each.words, *(_plainly(row) for row in (each.drawn.then, each.drawn.today))]
         for each in documents
-        if each.chosen
+        if each.drawn
     ]
     shown = _rendered(
         "headlines",

@@ -22,7 +22,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("L1", "ten-times-as-expensive", _TIMES, Effect(), headline=True),
     Claim("L2a", "with-the-gc-off", Ratio("AllocateAuto/gogc=off", "AllocateAuto"), Same()),
     Claim("L2b", "with-the-gc-off", _ALL_OFF, Effect()),
-    Claim("L3", "the-profile", _PROFILE, Between(low=0.5)),
+    Claim("L3", "the-profile", _PROFILE, Between(low=0.5), system="macOS"),
     Claim("L4", "a-finalizer-that-does-nothing", Ratio("AllocateDummy", "AllocateAuto"), Same()),
 )
 

@@ -46,7 +46,7 @@ def _claims() -> Iterator[Claim]:
         yield claim(name, "without-the-walk", slopes, AtMost())
     saved = SavedShare(cleanup, indexed, "AllocateFree")
     small = Ratio("Finalize/words=1", "Finalize/words=1/runtime=index")
-    yield claim("X3", "what-the-walk-costs", saved, AtLeast())
+    yield claim("M5b", "what-the-walk-costs", saved, AtLeast())
     yield claim("X4", "what-the-walk-costs", small, AtLeast())
     scattered = "ScatteredCleanup/live=100000"
     hint, index = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Ratio, Share
-from gccost.judging.rules import About, AtLeast, Effect, UShaped, WithinTolerance
+from gccost.judging.rules import About, AtLeast, UShaped, WithinTolerance
 from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
 
 # The sizes of the published curve, in pointer words.
@@ -30,9 +30,7 @@ _CPUS = 8
 _CURVE_DEPTH = CurveDepth(
     tuple(Ratio(f"Finalize/words={words}", f"Allocate/words={words}") for words in SIZES)
 )
-_TIMES = Ratio("AllocateAuto", "AllocateFree")
 CLAIMS: tuple[Claim, ...] = (
-    Claim("S1", "the-factor-of-ten", _TIMES, Effect(), headline=True),
     Claim("S2", "heap-or-stack", _ALLOCATIONS, WithinTolerance()),
     Claim("S3", "where-the-time-goes", Share(_EMPTY, SETTING), AtLeast()),
     Claim("S4", "where-the-time-goes", Share(_EMPTY, COLLECTING), About(), cpus=_CPUS),

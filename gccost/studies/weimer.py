@@ -10,7 +10,7 @@ from functools import partial
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, Ratio
-from gccost.judging.rules import AtLeast, Effect, Occurs, WithinTolerance
+from gccost.judging.rules import AtLeast, AtMost, Effect, Occurs, WithinTolerance
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
 HEAPS = (4, 8, 12, 16, 24, 32, 48, 64)  # in MB
@@ -22,6 +22,8 @@ REMAINING = tuple(range(0, 136, 8))  # bytes left in the heap
 CASES = """
     tiny Nothing|Plain|Cleaner|Finalize/jdk=document|today
     tiny Plain|Cleaner/escape=off/jdk=document|today
+    tiny Cleaner/heap=40/jdk=document|today
+    tiny Cleaner/gc=Serial/jdk=document|today
     standard Nothing/jdk=17|21
     standard Plain/escape=off/jdk=17|21
     standard Cleaner|Finalize/jdk=17|21
@@ -38,7 +40,8 @@ CASES = """
 """
 
 _PEAK = "peak_rss_bytes"
-BUSY_CORES = 4  # needed to reproduce the 313 % of the document's finalize
+# Needed to reproduce the 313 % of the document's finalize, which are most of its CPU time.
+BUSY_CORES = 4
 
 
 def _claims() -> tuple[Claim, ...]:
@@ -54,21 +57,22 @@ def _claims() -> tuple[Claim, ...]:
         for way in ("Naive", "RegisterFirst", "TryCatch")
     )
     both, plain = "finalize-and-cleaner", "plain-and-cleaner"
-    allocated = Ratio("Cleaner/escape=off", "Plain/escape=off")
     return (
         # The document had more than three busy cores.
         claim("W1d", both, Amount("Finalize", "cpu_share"), Effect(), cpus=BUSY_CORES),
-        claim("W1a", both, Ratio("Finalize", "Cleaner", "cpu_s"), Effect()),
+        claim("W1a", both, Ratio("Finalize", "Cleaner", "cpu_s"), Effect(), cpus=BUSY_CORES),
         claim("W1b", both, Ratio("Finalize", "Cleaner", "elapsed_s"), Effect()),
         claim("W1c", both, Ratio("Finalize", "Cleaner", _PEAK), Effect()),
         claim("W2a", plain, Ratio("Cleaner", "Plain"), Effect()),
-        claim("W2c", plain, allocated, Effect()),
         claim("W2b", plain, Ratio("Cleaner", "Plain", _PEAK), Effect()),
         claim("W3", plain, Amount("Plain", "gc_cycles"), AtLeast(margin=1.0)),
         claim("W4", "never-short-lived", held, WithinTolerance()),
         claim("W5", "small-heaps", heaps, Occurs(share=0.1)),
         claim(
             "W6", "the-registration-leak", ExclusiveEvents("leaked", leaks, (*remedies,)), Occurs()
+        ),
+        claim(
+            "W7", "the-memory-of-a-cleaner", Ratio("Cleaner/heap=40", "Cleaner", _PEAK), AtMost()
         ),
     )
 
