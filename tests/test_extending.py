@@ -101,9 +101,10 @@ def test_the_added_case_and_claim_are_measured_and_judged(tree, tools: FakeTools
 
 def test_the_added_study_is_measured_and_charted(tree, tools: FakeTools):
     said = run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=mine")
-    assert re.match(r"\d+ samples in ", said)
+    assert re.match(r"0 of 1 verdicts decided, from \d+ samples in ", said)
     (example,) = PYTHON.findall(CONTRIBUTING.read_text(encoding="utf-8"))
     said = run(tree, tools, "-c", CHART + example)
-    assert "What a handle on the heap costs 3 True" in said
+    # Lemire's run, if it is there, has the quick case too.
+    assert re.search(r"What a handle on the heap costs [23] True", said)
     judged = run(tree, tools, "-c", VERDICTS.replace("lemire", "mine")).splitlines()
     assert "Y1 Mine costs at most 1.4 manual frees True" in judged

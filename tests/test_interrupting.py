@@ -158,12 +158,10 @@ ADD = """
 import sys, time
 from pathlib import Path
 from gccost.judging import reference
-before = reference._costs
 def halt(*given):
-    before(*given)
     Path(sys.argv[1]).touch()
     time.sleep(9999)
-reference._costs = halt
+reference._moved = halt
 from gccost.cli import main
 main(["add", sys.argv[2]])
 """

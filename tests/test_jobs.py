@@ -58,8 +58,14 @@ FREED = "AllocateFree,cstr,1000,,,,,,manual free,,slices,short\n"
             "two of n: 2000, and 1000",
             "",
         ),
-        ("quick Mine/go=today", "Mine,,1000\n", "csv", "has no program", "fill the column program"),
-        ("quick Mine/go=today", "Mine,cstr\n", "csv", "has no n", "fill the column n"),
+        (
+            "quick Mine/go=today",
+            "Mine,,1000\n",
+            "csv:3",
+            "has no program",
+            "fill the column program",
+        ),
+        ("quick Mine/go=today", "Mine,cstr\n", "csv:3", "has no n", "fill the column n"),
         ("quick Mine/go=1.20.14", "Mine,cstr,9,,,,1.24\n", "1.20.14", "not in Go 1.20.14", "1.24"),
     ],
 )

@@ -121,11 +121,3 @@ def test_a_line_says_why_there_are_two(chapter, line):
     node = nbformat.read(paths.NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
     text = " ".join(cell.source for cell in node.cells)
     assert line in re.sub(r"\s+", " ", text)
-
-
-def test_a_case_of_two_studies_is_one_program_with_one_number_of_operations():
-    found = {}
-    for study in STUDIES.values():
-        for name, job in study.jobs.items():
-            assert found.setdefault(name, job)["argv"] == job["argv"]
-    assert len(found) > 1000

@@ -22,7 +22,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gccost import paths
 from gccost.errors import GccostError, nearest
 from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
@@ -64,7 +63,6 @@ ONE_MALLOC = "nosizespecializedmalloc"
 EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
 STOCK = "stock"  # the release's own runtime, which no name has
 PROCESSES = 4  # of a short loop in a round: one would give a chance value
-CONTROLS = ("same", "relinked")  # A/A controls: the same binary again, or one with another layout
 
 # The settings that follow the release in a name, in this order, as they usually are.
 _SETTINGS: Mapping[str, Mapping[str, str]] = {
@@ -140,7 +138,8 @@ def job(case: str, release: str) -> Job:
     for column in ("program", "n"):
         if not getattr(known, column):
             hint = f"fill the column {column} of its line"
-            raise GccostError(f"{full} has no {column}", str(paths.BENCHMARKS), hint)
+            where = benchmarks.table()[benchmark][0].where
+            raise GccostError(f"{full} has no {column}", where, hint)
     n = int(known.n)
     by = [known.kind or benchmark, keys.get("method"), keys.get("load")]
     row: Job = {
