@@ -34,8 +34,8 @@ COPY --chown=$NB_USER:$NB_USER scripts/setup scripts/
 RUN scripts/setup && rm -rf "$HOME/.cache/pip" "$HOME/.cache/uv"
 ENV PATH=$HOME/gccost/.venv/bin:$PATH
 
-# The releases that are measured, JMH, and the Go kernel. The build fails without today's Go
-# release or the first document's; any other that cannot be downloaded is not measured.
+# The releases that are measured, JMH, Node.js, and the Go kernel. The build fails without
+# today's Go release or the first document's; any other that cannot be downloaded is not measured.
 COPY --chown=$NB_USER:$NB_USER requirements*.lock ./
 COPY --chown=$NB_USER:$NB_USER gokernel/ gokernel/
 COPY --chown=$NB_USER:$NB_USER javasrc/ javasrc/

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,18 @@ main(["measure"])
 """
 
 
+def stopped(tools: FakeTools, started: subprocess.Popen[str], sent: signal.Signals) -> None:
+    """Stop a command that is at work. No process of it stays, and it says how to resume."""
+    tools.wait_until_at_work(started)
+    code, said = tools.stop(started, sent)
+    assert_no_process_stays(tools)
+    if sent != signal.SIGKILL:
+        assert code == 128 + sent
+        assert RESUMES.startswith(said.splitlines()[-1])
+        assert "Traceback" not in said
+        assert list((tools.folder / "tmp").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("phase", "sent"),
     [
@@ -69,13 +82,8 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
         number = {"first builds": 1, "last builds": 3, "a sample": 20}[phase]
         tools.from_the(number, of="sample" if phase == "a sample" else "build")
         started = tools.start("measure")
-    tools.wait_until_at_work(started)
+    stopped(tools, started, sent)
     run = tools.the_run()
-    code, said = tools.stop(started, sent)
-    assert_no_process_stays(tools)
-    if sent != signal.SIGKILL:
-        assert code == 128 + sent
-        assert said.splitlines()[-1] == RESUMES
     before = run.samples_txt.read_bytes()
     assert before.endswith(b"\n") == (phase != "a write")
 
@@ -92,14 +100,7 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
 def test_an_interrupted_download_says_how_to_resume(tools: FakeTools):
     (tools.folder / "go1.20.14").rename(tools.folder / "gone")
     tools.from_the(1, of="shell")
-    started = tools.start("measure")
-    tools.wait_until_at_work(started)
-    started.send_signal(signal.SIGINT)  # twice
-    code, said = tools.stop(started, signal.SIGINT)
-    assert_no_process_stays(tools)
-    assert code == 130
-    assert "Traceback" not in said
-    assert RESUMES.startswith(said.splitlines()[-1])
+    stopped(tools, tools.start("measure"), signal.SIGINT)
 
 
 # A report of one notebook, whose cell runs a command as a chapter does.
@@ -118,21 +119,12 @@ cli.main(["report"])
 def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent):
     source = f"from gccost import processes\nprocesses.run(['sh', '-c', {tools.here(AT_WORK)!r}])"
     notebook = write(tools.folder / "01-lemire.ipynb", [code(source, "long")])
-    started = tools.start(str(notebook), program=ONE_NOTEBOOK)
-    tools.wait_until_at_work(started)
-    exit_code, said = tools.stop(started, sent)
-    assert_no_process_stays(tools)
-    if sent != signal.SIGKILL:
-        assert exit_code == 128 + sent
-        assert said.splitlines()[-1] == RESUMES
-        assert list((tools.folder / "tmp").iterdir()) == []
+    stopped(tools, tools.start(str(notebook), program=ONE_NOTEBOOK), sent)
     (unfinished,) = tools.report.glob("notebooks/*")
     assert '"id": "incomplete"' in unfinished.read_text()
     if sent == signal.SIGKILL:  # leftovers, such as the lock, do not block the next report
         tools.do()
-        again = tools.start(str(notebook), program=ONE_NOTEBOOK)
-        tools.wait_until_at_work(again)
-        tools.stop(again, signal.SIGTERM)
+        stopped(tools, tools.start(str(notebook), program=ONE_NOTEBOOK), signal.SIGTERM)
 
 
 BUSY = """
@@ -172,8 +164,7 @@ def test_a_killed_add_leaves_no_half_run(tools: FakeTools, tmp_path, monkeypatch
     run = recordings.record(tmp_path)
     place = {"GCCOST_REFERENCE": str(paths.reference())}
     started = tools.start(str(tools.folder / "reached"), str(run.folder), program=ADD, **place)
-    tools.wait_until_at_work(started)
-    tools.stop(started, signal.SIGKILL)
+    stopped(tools, started, signal.SIGKILL)
     assert runs.all_runs(paths.reference()) == []
     assert (paths.reference() / ".scratch").exists()
     reference.add(run.folder, list(STUDIES.values()))

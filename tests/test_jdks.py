@@ -45,13 +45,10 @@ def test_java_home_then_path_then_folders_then_the_wheel_are_used(jvms, monkeypa
 
 
 def test_javac_is_the_newest_that_fits_or_that_of_java_home(jvms, monkeypatch):
+    for home, version in (("nine", "26.0.8"), ("older", "17.0.15"), ("new", "25.0.1")):
+        make(jvms / home, version, javac=home != "nine")
     old = make(jvms / "eight", "1.8.0_402")
-    assert jdks.find_javac() is None
-    older = make(jvms / "seventeen", "17.0.15")
-    make(jvms / "nine", "26.0.8", javac=False)
-    make(jvms / "newest", "25.0.1")
-    assert jdks.javac().version == "25.0.1"
-    for home, version in ((older, "17.0.15"), (old, "25.0.1")):
+    for home, version in (("", "25.0.1"), (jvms / "older", "17.0.15"), (old, "25.0.1")):
         monkeypatch.setenv("JAVA_HOME", str(home))
         assert jdks.javac().version == version
 
