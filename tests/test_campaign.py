@@ -356,8 +356,8 @@ def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     assert set(counted(run, plan).values()) <= {TINY.rounds}
     standing = plan.standing(run)
     assert standing.open_questions == ()
-    assert standing.decided == 8  # of five claims on two releases; L3's profiles are empty
-    assert standing.verdicts == 10
+    assert standing.decided == 8  # of four claims on two releases; L3 needs macOS
+    assert standing.verdicts == 8
 
 
 def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
@@ -370,7 +370,7 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
         if name == "lemire":
             assert set(run.manifest()["programs"]) == {"cstr"}
             assert set(sampler.taken) == {job["benchmark"] for job in LEMIRE.jobs.values()}
-            assert "of 10 verdicts decided" in result.output
+            assert "of 8 verdicts decided" in result.output
         assert f"{len(run.reading().samples)} samples in " in result.output
 
 
