@@ -190,7 +190,7 @@ def _kinds(sites: pd.DataFrame, sampling: bool) -> list[dict[Any, Any]]:
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
-    recording = Recording.load(handles.STUDY, reference(handles.STUDY))
+    recording = Recording(handles.STUDY, reference(handles.STUDY))
     one_each = handles.handle("Finalizer", 8)
     saved = SavedShare(one_each, handles.ADOPTED, handles.FREE, SETTLED)
     return recording.estimate(saved, TODAY_GO).value

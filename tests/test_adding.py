@@ -104,7 +104,7 @@ def test_a_run_takes_the_run_to_run_spreads_of_the_recorded_one(folder):
 
         added(folder, rounds=12, change=sitting)
         alone = recordings.record(folder, rounds=4)  # with one sitting
-        return kinds.of_recorded(alone).spread("finalizer", METRIC)
+        return kinds.of_recorded(alone).spread(METRIC)["finalizer"]
 
     assert spread(0.0) < 0.01
     assert 0.03 < spread(-0.05) < 0.12
@@ -463,14 +463,12 @@ def test_markup_in_any_text_of_a_run_is_shown_literally(folder):
 
 def test_a_run_that_fails_later_costs_its_own_column(two, monkeypatch, capsys):
     _, broken = gccost.computers().loc["run"]
-    load = Recording.load
 
-    def fail(study, run):
-        if run.name == broken:
+    def fail(recording: Recording) -> None:
+        if recording.run.name == broken:
             raise ZeroDivisionError("a surprise")
-        return load(study, run)
 
-    monkeypatch.setattr(Recording, "load", fail)
+    monkeypatch.setattr(Recording, "__post_init__", fail)
     notebook._judged.cache_clear()
     left = gccost.machines()
     notebook._judged.cache_clear()

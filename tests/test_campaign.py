@@ -319,7 +319,7 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
         assert (DUMMY_L4 in {question.cases for question in standing.open_questions}) is expected
         assert bool(standing.left) is not expected
     # No verdict depends on the recorded run, however narrow its intervals are.
-    rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
+    rows = ledger.rows({"lemire": Recording(LEMIRE, run)}, [LEMIRE])
     (row,) = (r for r in rows if (r.claim.id, r.release) == ("L4", TODAY_GO))
     assert row.verdict.label is Label.UNDECIDED
 
@@ -444,7 +444,7 @@ def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler):
     )
     run = campaign.measure(planning.plan([of], TINY))
     assert "this machine's memory allows" in run.manifest()["troubles"][whole.name][0]
-    capped = Recording.load(of, run).processes(whole.variant, whole.release)
+    capped = Recording(of, run).processes(whole.name)
     assert len(capped) == TINY.rounds
     assert set(capped["operations"]) == {scaled // 2}
 

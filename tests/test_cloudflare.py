@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from test_campaign import program
 from gccost import processes
 from gccost.judging import ledger
 from gccost.judging.rules import Label
-from gccost.measuring import builds, ccompilers, runs, sampler, toolchains
+from gccost.measuring import builds, ccompilers, sampler, toolchains
 from gccost.measuring.cases import Case
 from gccost.measuring.profiles import read
 from gccost.measuring.sampler import SampleFailed
@@ -26,9 +25,8 @@ CLOUDFLARE = STUDIES["cloudflare"]
 
 def test_claims_on_few_cpus_say_why_they_are_untestable(tmp_path):
     recording = recorded(tmp_path, "cloudflare", rounds=1)
-    machine = {"allowed_cpus": 48, "cpu_quota": 2.5}
-    run = runs.create(tmp_path, machine=machine, fingerprint="0" * 12, warnings=[])
-    rows = ledger.rows({"cloudflare": replace(recording, run=run)}, [CLOUDFLARE])
+    recording.manifest["machine"] |= {"allowed_cpus": 48, "cpu_quota": 2.5}
+    rows = ledger.rows({"cloudflare": recording}, [CLOUDFLARE])
     assert {row.verdict.label for row in rows} == {Label.UNTESTABLE}
     assert {row.verdict.reason for row in rows} == {"it needs 16 CPUs, there were 2"}
 

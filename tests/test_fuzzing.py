@@ -191,7 +191,7 @@ def test_random_runs_and_archives_are_added_or_refused_in_a_message(
         monkeypatch.setenv("GCCOST_REFERENCE", str(place / "reference"))
         for each in runs.all_runs(place / "run"):  # of one's own: it may be shown
             with suppress(GccostError):
-                page_of(Recording.load(STUDIES["lemire"], each)).encode()
+                page_of(Recording(STUDIES["lemire"], each)).encode()
         try:
             reference.add(given, ALL)
         except GccostError as refused:

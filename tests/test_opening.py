@@ -151,7 +151,7 @@ def test_a_new_case_is_measured(machine: FakeMachine, reference, monkeypatch):
     added = replace(of.cases[0], variant=replace(FREE, gogc="50"))
     more = replace(of, cases=(*of.cases, added))
     again = opening.measured(more, Settings("measure", BUDGETS["tiny"]))
-    assert len(again.recording.processes(added.variant, added.release)) == added.processes
+    assert len(again.processes(added.name)) == added.processes
 
 
 def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference):

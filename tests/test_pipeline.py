@@ -24,7 +24,7 @@ def test_every_case_has_valid_samples(made: Made):
         if of.on_request:
             continue
         cases = [case for case in of.cases if case.name in measured]
-        frame = Recording.load(of, run).frame
+        frame = Recording(of, run).frame
         rounds = frame.groupby("name")["round"].nunique()
         for case in cases:
             if case.cpus <= run.manifest()["machine"]["allowed_cpus"]:

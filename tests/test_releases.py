@@ -52,7 +52,7 @@ def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
         assert said in done.stderr
     run = tools.the_run()
     assert "releases" in run.studies
-    measured = set(Recording.load(STUDY, run).releases)
+    measured = set(Recording(STUDY, run).releases)
     assert measured == {*GO_RELEASES} - {damaged, missing}
 
 

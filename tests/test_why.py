@@ -51,10 +51,10 @@ def test_a_slope_uses_each_round_as_one_sample(why: Recording):
     variant = attach("AttachFinalizer")
     slope = Seen(why, TODAY_GO).slope(variant)
     assert slope.n == 12
-    assert slope.contains(1.0)
+    assert slope.value > 1
     assert slope.half_width < 0.01
     level = Seen(why, TODAY_GO).slope(attach("AttachFinalizer", "descending"))
-    assert level.contains(0.0)
+    assert abs(level.value) < 0.05
 
 
 # --- Building with a patched runtime -------------------------------------------------------

@@ -71,7 +71,7 @@ def machines(
                 changed = "their programs have changed since"
                 unusable.append(f"{names}: {', '.join(stale)} left out, because {changed}")
             recordings = {
-                study.name: Recording.load(study, held[study.name])
+                study.name: Recording(study, held[study.name])
                 for study in studies
                 if study.name in held and study.name not in stale
             }

@@ -32,26 +32,18 @@ class Seen(NamedTuple):
         signed: bool = False,
     ) -> Estimate:
         """An estimate of function(cost, …) of variants by a metric."""
+        costs = [self.cost(variant, metric) for variant in variants]
+        figure = stats.propagate(function, costs)
+        return stats.estimate(figure, self.confidence, signed=signed)
 
-        def figure(recording: Any) -> Figure:
-            costs = [recording.cost(variant, self.release, metric) for variant in variants]
-            return stats.propagate(function, costs)
-
-        return self.shown(figure, signed)
-
-    def shown(self, figure: Callable[[Any], Figure], signed: bool = False) -> Estimate:
-        """The estimate of a recording's figure, next to the recorded run's."""
-        other = self.recording.instead()
-        return stats.estimate(
-            figure(self.recording),
-            self.confidence,
-            signed=signed,
-            recorded=None if other is None else figure(other),
-        )
+    def cost(self, variant: Variant, metric: str) -> Figure:
+        """The cost of a variant in each sitting."""
+        cost: Figure = self.recording.cost(variant.on(self.release), metric)
+        return cost
 
     def values(self, variant: Variant, metric: str) -> Any:
         """A metric of each process of a variant."""
-        return self.recording.values(variant, self.release, metric)
+        return self.recording.values(variant.on(self.release), metric)
 
     def amount(self, variant: Variant, metric: str) -> Estimate:
         """An estimate of a metric that may be 0."""
@@ -59,7 +51,7 @@ class Seen(NamedTuple):
 
     def processes(self, variant: Variant) -> Any:
         """A row for each process of a variant."""
-        return self.recording.processes(variant, self.release)
+        return self.recording.processes(variant.on(self.release))
 
     def slope(self, variant: Variant) -> Estimate:
         """The cost (ns) that each record in the list adds to a call; a sample per process."""
@@ -126,11 +118,8 @@ class Share(Quantity):
         return profile.share(self.functions, of=self.of)
 
     def estimate(self, seen: Seen) -> Estimate:
-        def figure(recording: Any) -> Figure:
-            shares: Figure = recording.share(self.variant, seen.release, self.of_profile)
-            return shares
-
-        made = seen.shown(figure, signed=True)
+        share = seen.recording.share(self.variant.on(seen.release), self.of_profile)
+        made = stats.estimate(share, seen.confidence, signed=True)
         return replace(made, low=max(made.low, 0.0), high=min(made.high, 1.0)) if made.n else made
 
 
@@ -219,7 +208,7 @@ class ExclusiveEvents(Quantity):
                 alone.append(here and not any(there))
                 elsewhere.append(any(there))
         number = float(sum(alone)) if alone else math.nan
-        others = stats.exactly(float(sum(elsewhere)), samples, len(alone))
+        others = models.exactly(float(sum(elsewhere)), samples, len(alone))
         return replace(others, value=number, low=number, high=number, parts=(others,))
 
 
@@ -257,7 +246,7 @@ class SlopeRatio(Quantity):
         # Absolute errors: relative to a slope near zero they are unbounded.
         error = math.hypot(over.high - over.value, value * (under.high - under.value))
         half = error / abs(under.value)
-        return stats.spanning(value, value - half, value + half, (over, under))
+        return models.spanning(value, value - half, value + half, (over, under))
 
 
 @dataclass(frozen=True)
@@ -272,7 +261,7 @@ class Worst(Quantity):
         if not known:
             return stats.nothing(seen.confidence)
         low, high = max(e.low for e in known), max(e.high for e in known)
-        return stats.spanning(max(e.value for e in known), low, high, known)
+        return models.spanning(max(e.value for e in known), low, high, known)
 
 
 @dataclass(frozen=True)
@@ -299,13 +288,14 @@ class SittingsAgree(Quantity):
     at_once: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        costs = [
-            seen.recording.cost(variant, seen.release, self.ratio.metric)
-            for variant in self.variants
-        ]
+        costs = [seen.cost(variant, self.ratio.metric) for variant in self.variants]
         whole = stats.propagate(truediv, costs)
-        alone = (whole._replace(sittings={number: each}) for number, each in whole.sittings.items())
-        made = (stats.estimate(each, recorded=whole) for each in alone)
+        controls = {name: each._replace(recorded=each) for name, each in whole.controls.items()}
+        alone = whole._replace(recorded=whole, controls=controls)
+        made = (
+            stats.estimate(alone._replace(sittings={number: each}))
+            for number, each in whole.sittings.items()
+        )
         return _agreement([estimate for estimate in made if estimate.rounds >= stats.FEWEST], [])
 
 
@@ -341,7 +331,7 @@ def _agreement(made: Sequence[Estimate], others: Sequence[Estimate]) -> Estimate
         return stats.nothing()
     values = [each.value for each in made]
     spread, *chances = (
-        stats.exactly(each, len(made), len(made))
+        models.exactly(each, len(made), len(made))
         for each in (
             max(values) / min(values),
             models.heterogeneity(made),

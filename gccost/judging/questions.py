@@ -117,7 +117,7 @@ def asked(studies: Sequence[Study]) -> list[list[str]]:
 
 def _loaded(study: Study, run: Run) -> Iterator[Recording]:
     try:
-        yield Recording.load(study, run)
+        yield Recording(study, run)
     except GccostError:  # nothing of it is measured yet
         return
 
@@ -139,7 +139,7 @@ def _figures(recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
             cases = tuple(variant.on(go) for variant in quantity.variants)
             yield from narrower(recording.estimate(quantity, go), cases, limit.half_width)
     for case in study.within(limit):
-        cost = stats.estimate(recording.cost(case.variant, case.release, study.metric))
+        cost = stats.estimate(recording.cost(case.name, study.metric))
         yield from narrower(cost, (case.name,), _WIDER * limit.half_width, Rank.COST)
 
 

@@ -162,7 +162,8 @@ def _slow(run: Run, costs: pd.DataFrame, known: pd.DataFrame) -> Iterator[str]:
     like = known.merge(costs[["machine", "go"]])
     for name in _COMPARED:
         cost, usual = float(costs[name].item()), float(like[name].median())
-        of_kinds = kinds.of_recorded(run).spread(benchmarks.of(name).kind or name, METRIC)
+        spreads = kinds.of_recorded(run).spread(METRIC)
+        of_kinds = spreads.get(benchmarks.of(name).kind or name, math.nan)
         more = float(stats.t(stats.WEIGHT, JUDGED)) * of_kinds * math.sqrt(2)
         most = max(math.exp(more), MARGIN) if more > 0 else MARGIN
         if cost > most * usual:
@@ -176,11 +177,11 @@ def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
     """A row of costs.csv: the machine, the release, and each variant's cost in ns."""
     cases = {(variant, TODAY_GO) for variant in _COMPARED.values()}
     study = next(s for s in studies if cases <= {(c.variant, c.release) for c in s.cases})
-    recording = Recording.load(study, run)
+    recording = Recording(study, run)
     described = run.manifest()["machine"]
     similar = json.dumps({name: described.get(name) for name in _MACHINE}, sort_keys=True)
     costs = {
-        name: [round(stats.estimate(recording.cost(variant, TODAY_GO)).value, 2)]
+        name: [round(stats.estimate(recording.cost(variant.on(TODAY_GO))).value, 2)]
         for name, variant in _COMPARED.items()
     }
     return pd.DataFrame({"run": run.name, "machine": similar, "go": TODAY_GO, **costs})

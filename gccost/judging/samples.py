@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from gccost.judging import metrics
@@ -16,14 +15,14 @@ from gccost.measuring.runs import Run, cached
 
 MOST_ROUNDS = 1_000_000  # the largest valid round number
 _HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind")
-_OWN = ("name", "procs", "operations", "line", "kind")  # columns
+_OWN = ("line", "name", "kind", "procs", "operations")  # columns
 
 
 class Samples(NamedTuple):
     """A row per usable sample of a run, and a sentence on each line that is not usable.
 
-    Columns: name, kind, round, sitting, procs, operations, line (of the file), and the metrics
-    with their unit in their name (NaN if a sample lacks it).
+    Columns: line (of the file), name, kind, procs, operations, and the metrics with their unit in
+    their name (NaN if a sample lacks it), among them round and sitting.
     """
 
     frame: pd.DataFrame
@@ -32,41 +31,32 @@ class Samples(NamedTuple):
 
 @cached
 def of_run(run: Run) -> Samples:
-    """The samples of a run."""
+    """The samples of a run, joined with its jobs."""
     table, reading = run.table(), run.reading()
-    problems = [str(problem) for problem in reading.errors]
-    by_line = {}
+    problems, rows = [str(problem) for problem in reading.errors], []
     for line, sample in reading.samples.items():
-        if sample.full_name not in table:
-            why = f"no job of jobs.csv is named {sample.full_name}"
+        if why := _unusable(sample, table.get(sample.full_name)):
             problems.append(f"{run.samples_txt}:{line}: {why}")
-        elif 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS:
-            by_line[line] = sample
-    return Samples(_frame(by_line, table), tuple(problems))
-
-
-def _frame(by_line: Mapping[int, Sample], table: Mapping[str, Job]) -> pd.DataFrame:
-    """A row per sample: the settings of its job that matter here, and its metrics."""
-    samples = list(by_line.values())
-    names = [sample.full_name for sample in samples]
-    own = {
-        "name": pd.Series(names, dtype="str"),
-        "procs": np.array([sample.procs for sample in samples], np.int64),
-        "operations": np.array([sample.n for sample in samples], np.int64),
-    }
-    measured = pd.DataFrame([sample.metrics for sample in samples], dtype=float)
-    measured = measured.rename(columns=metrics.column)
+        else:
+            kind = table[sample.full_name]["kind"]
+            rows.append((line, sample.full_name, kind, sample.procs, sample.n))
+    used = (reading.samples[line].metrics for line, *_ in rows)
+    measured = pd.DataFrame(list(used), dtype=float).rename(columns=metrics.column)
     # A stranger's units may have the name of another column, or one name together.
     measured = measured.loc[:, ~measured.columns.isin(_OWN) & ~measured.columns.duplicated()]
-    measured = measured.assign(round=measured.get("round", 0.0))
-    measured["sitting"] = measured["sitting"].fillna(1.0) if "sitting" in measured else 1.0
-    of_job = pd.DataFrame(
-        {
-            "line": np.array(list(by_line), np.int64),
-            "kind": np.array([table[job]["kind"] for job in names], "object"),
-        }
-    )
-    return pd.concat([pd.DataFrame(own), measured, of_job], axis="columns")
+    known = measured.reindex(columns=[*dict.fromkeys([*measured, "round", "sitting"])])
+    own = pd.DataFrame(rows, columns=_OWN)
+    return Samples(pd.concat([own, known.fillna({"sitting": 1.0})], axis="columns"), (*problems,))
+
+
+def _unusable(sample: Sample, job: Job | None) -> str:
+    """Why a sample is none of its job; empty if it is one."""
+    if job is None:
+        return f"no job of jobs.csv is named {sample.full_name}"
+    if not 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS:
+        return f"it has no round from 1 to {MOST_ROUNDS:,}"
+    is_whole = job["n"] in (0, sample.n)
+    return "" if is_whole else f"it has {sample.n:,} operations, its job in jobs.csv {job['n']:,}"
 
 
 def keys(table: Mapping[str, Job]) -> pd.DataFrame:
