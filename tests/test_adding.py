@@ -86,7 +86,7 @@ def test_a_run_takes_the_run_to_run_spreads_of_the_recorded_one(folder):
 
         added(folder, rounds=12, change=sitting)
         alone = recordings.record(folder, rounds=4)  # with one sitting
-        return kinds.of_recorded(alone).spread("finalizer", METRIC)
+        return kinds.of_recorded(alone).spread(METRIC)["finalizer"]
 
     assert spread(0.0) < 0.01
     assert 0.03 < spread(-0.05) < 0.12

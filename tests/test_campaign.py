@@ -317,7 +317,7 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
         assert (DUMMY_L4 in {question.cases for question in standing.open_questions}) is expected
         assert bool(standing.left) is not expected
     # No verdict depends on the recorded run, however narrow its intervals are.
-    rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
+    rows = ledger.rows({"lemire": Recording(LEMIRE, run)}, [LEMIRE])
     (row,) = (r for r in rows if (r.claim.id, r.release) == ("L4", TODAY_GO))
     assert row.verdict.label is Label.UNDECIDED
 
@@ -449,7 +449,7 @@ def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler, mo
     assert run.manifest()["troubles"] == {
         name: ["this machine's memory allows 4,000 operations only"]
     }
-    capped = Recording.load(of, run).processes(name)
+    capped = Recording(of, run).processes(name)
     assert len(capped) == TINY.rounds
     assert set(capped["operations"]) == {4000}
 
