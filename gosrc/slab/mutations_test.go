@@ -59,7 +59,9 @@ var mutations = []struct{ what, old, new string }{
 	{"a new slab never frees a second dead slab", "c.traded%extra == 0", "c.traded < 0"},
 	{"a new slab always frees two dead slabs", "c.traded%extra == 0", "c.traded > 0"},
 	{"freed objects still count as waiting", "\tc.waiting -= int(first.cells)\n", ""},
-	{"the number of closed objects in a lane is unbounded", "; c.keep > mostClosed {", "; true {"},
+	{"a lane holds any number of bytes", "n < c.keep {", "false {"},
+	{"no closed object is kept", "if c.keep < 1 {", "if false {"},
+	{"pools of large objects are AtOnce", "atOnce: p.AtOnce}", "atOnce: p.AtOnce || p.Bytes > mostLane}"},
 	{"the limit on waiting bytes ignores the object size", "c.most = mostWaiting / c.bytes", "c.most = mostWaiting"},
 	{"the error of Free is lost", "\t\tc.onError(err)\n\t}\n}\n\n// freeOne", "\t\t_ = err\n\t}\n}\n\n// freeOne"},
 	{"objects of a failed Make are leaked", "\t\t\ts.core.release(dead)\n", "\t\t\t_ = dead\n"},
@@ -72,7 +74,7 @@ var mutations = []struct{ what, old, new string }{
 	{"Free is called under the lock", "\tc.mu.Unlock()\n\tc.freeSlab(first)\n\treturn true", "\tdefer c.mu.Unlock()\n\tc.freeSlab(first)\n\treturn true"},
 	{"a nil pointer gets a handle", "\tif given == 0 {\n\t\treturn Handle[P]{}\n\t}\n", ""},
 	{"a type of any size is accepted", "if t.Size() != word {", "if false {"},
-	{"AtOnce has no effect", "\tif p.AtOnce {\n", "\tif false {\n"},
+	{"AtOnce has no effect", "atOnce: p.AtOnce}", "atOnce: false}"},
 	{"pointers are tagged", "\tcell.object = given //", "\tcell.object = given &^ (1 << 63) //"},
 }
 

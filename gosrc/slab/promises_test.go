@@ -1,6 +1,7 @@
 package slab_test
 
 import (
+	"errors"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -145,8 +146,18 @@ func TestSerialPoolTakesTurns(t *testing.T) {
 }
 
 // TestFreeOfSerialPoolMayUseIt checks that Free can close handles and adopt objects of its
-// serial pool. Make may do so too.
+// serial pool, whatever the size of the objects and the number of CPUs. Make may do so too.
 func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
+	for _, with := range []struct{ cpus, bytes, n int }{
+		{2, 0, 10_000}, {2, 9 << 20, 200}, {128, 200 << 10, 2000},
+	} {
+		before := runtime.GOMAXPROCS(with.cpus)
+		freeUsesSerialPool(t, with.bytes, with.n)
+		runtime.GOMAXPROCS(before)
+	}
+}
+
+func freeUsesSerialPool(t *testing.T, bytes, n int) {
 	h := newHeap()
 	var mu sync.Mutex
 	var parts []handle
@@ -162,6 +173,7 @@ func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
 	var p *slab.Pool[object]
 	p = &slab.Pool[object]{
 		Serial: true,
+		Bytes:  bytes,
 		Free: func(dead []object) error {
 			for range dead {
 				part()
@@ -174,7 +186,7 @@ func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for i := 0; i < 20_000; i++ {
+		for i := 0; i < n; i++ {
 			one := p.Adopt(h.alloc())
 			mu.Lock()
 			parts = append(parts, one)
@@ -186,9 +198,35 @@ func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
-		t.Fatal("deadlock")
+		t.Fatalf("deadlock, with Bytes %d on %d CPUs", bytes, runtime.GOMAXPROCS(0))
 	}
 	checkFrees(t, h)
+}
+
+// TestOnlyAtOnceFreesInClose checks that the size of its objects does not make a pool AtOnce:
+// Close does not return the error of Free.
+func TestOnlyAtOnceFreesInClose(t *testing.T) {
+	want := errors.New("cannot free")
+	for _, bytes := range []int{-1, 0, 64 << 10, 9 << 20} {
+		for _, atOnce := range []bool{false, true} {
+			reported := make(chan error, 1)
+			p := &slab.Pool[object]{
+				AtOnce:  atOnce,
+				Bytes:   bytes,
+				Free:    func([]object) error { return want },
+				OnError: func(err error) { reported <- err },
+			}
+			got := p.Adopt(1).Close()
+			if !atOnce && got == nil {
+				got = <-reported
+			} else if !atOnce {
+				t.Errorf("Bytes %d: Close returns the error of Free", bytes)
+			}
+			if got != want {
+				t.Errorf("Bytes %d, AtOnce %v: the error is %v", bytes, atOnce, got)
+			}
+		}
+	}
 }
 
 // TestPanicInSerialPoolEndsTheTurn checks that the pool goes on after Free or Make panicked.

@@ -186,9 +186,10 @@ type core[P any] struct {
 	bytes   int          // C memory per object; 0 if the collector is shown none
 	unseen  atomic.Int64 // bytes not yet shown to the collector
 
-	keep  int // number of closed objects freed together
-	lanes []lane
-	shift int // reduces a hash to a lane's index
+	atOnce bool
+	keep   int    // number of closed objects freed together
+	lanes  []lane // none in an AtOnce pool
+	shift  int    // reduces a hash to a lane's index
 
 	mu      sync.Mutex
 	dead    []*cell // first cells of unreachable slabs
@@ -217,6 +218,7 @@ const (
 	leastHandles = 8                                // handles in a pool's first slabs
 	mostWaiting  = 64 << 20                         // bytes waiting above which they are freed faster
 	mostClosed   = 128                              // maximum objects in a lane
+	mostLane     = 32 << 10                         // maximum bytes in a lane: closed objects should stay in the CPU's caches
 	extra        = 16                               // every 16th new slab frees a second dead slab
 	catchUp      = 4                                // dead slabs that a new one frees if too many wait
 	delay        = 20 * time.Millisecond            // until a tick frees the waiting objects
@@ -247,7 +249,7 @@ func (p *Pool[P]) newStarted() *started[P] {
 	if p.Free == nil {
 		panic("slab: Pool.Free is nil")
 	}
-	c := &core[P]{free: p.Free, onError: p.OnError, bytes: p.Bytes, serial: p.Serial}
+	c := &core[P]{free: p.Free, onError: p.OnError, bytes: p.Bytes, serial: p.Serial, atOnce: p.AtOnce}
 	c.died = func(first *cell) { c.collect(first) }
 	if c.onError == nil {
 		c.onError = func(err error) { log.Printf("slab: Free failed: %v", err) }
@@ -255,20 +257,25 @@ func (p *Pool[P]) newStarted() *started[P] {
 	if c.bytes == 0 {
 		c.bytes = 128
 	}
-	c.most = mostWaiting / 128
+	c.most, c.keep = mostWaiting/128, mostClosed
 	if c.bytes > 0 {
 		c.most = mostWaiting / c.bytes
+		if n := mostLane / c.bytes; n < c.keep {
+			c.keep = n
+		}
+		if c.keep < 1 {
+			c.keep = 1 // freed by Close, which does not wait for its turn
+		}
 	}
-	lanes := 1 << bits.Len(uint(2*runtime.GOMAXPROCS(0)-1))
-	c.lanes, c.shift = make([]lane, lanes), 64-bits.Len(uint(lanes-1))
-	// Half of the limit is for closed objects.
-	if c.keep = c.most / 2 / len(c.lanes); c.keep > mostClosed {
-		c.keep = mostClosed
+	if !c.atOnce {
+		lanes := 1 << bits.Len(uint(2*runtime.GOMAXPROCS(0)-1))
+		c.lanes, c.shift = make([]lane, lanes), 64-bits.Len(uint(lanes-1))
 	}
-	if p.AtOnce {
-		c.keep = 0
+	if closed := c.keep * len(c.lanes); closed < c.most/2 {
+		c.most -= closed
+	} else {
+		c.most -= c.most / 2
 	}
-	c.most -= c.keep * len(c.lanes)
 	if c.bytes < 0 {
 		c.bytes = 0
 	}
@@ -687,7 +694,7 @@ func (h Handle[P]) Close() error {
 // discard frees the object of a closed handle, or adds it to a lane. It is called exactly
 // once per object.
 func (c *core[P]) discard(given *cell) error {
-	if c.keep == 0 {
+	if c.atOnce {
 		c.unshow(1)
 		c.enter(true)
 		defer c.leave()
