@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -287,6 +288,82 @@ func TestGoexitEndsAUse(t *testing.T) {
 	}
 }
 
+// TestStatsCountForgottenObjects checks the numbers of closed and forgotten objects. Objects
+// that Make made and Get did not return are neither.
+func TestStatsCountForgottenObjects(t *testing.T) {
+	for _, atOnce := range []bool{true, false} {
+		h := newHeap()
+		p := h.pool()
+		p.AtOnce = atOnce
+		if got := p.Stats(); got != (slab.Stats{}) {
+			t.Errorf("AtOnce %v: a new pool has %+v", atOnce, got)
+		}
+		const n = 1000
+		made := 0
+		for i := 0; i < n; i++ {
+			for _, one := range []handle{get(t, p), p.Adopt(h.alloc())} {
+				made++
+				if i%10 == 0 {
+					_ = one.Close()
+				}
+			}
+		}
+		if got := p.Stats(); got.Closed+got.Waiting < n/5 || got.Closed > n/5 {
+			t.Errorf("AtOnce %v: %+v after %d were closed", atOnce, got, n/5)
+		}
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("AtOnce %v: %d objects are never freed", atOnce, left)
+		}
+		want := slab.Stats{Closed: n / 5, Forgotten: int64(made - n/5)}
+		if !eventually(func() bool { return p.Stats() == want }) {
+			t.Errorf("AtOnce %v: %+v, want %+v; Make made %d", atOnce, p.Stats(), want, h.made)
+		}
+	}
+}
+
+// TestLargeObjectsNeedBytes checks what a pool of objects of 1 MiB holds that are forgotten at
+// once: all if the collector is not shown them, a fraction if it is.
+func TestLargeObjectsNeedBytes(t *testing.T) {
+	const n = 2000
+	most := func(bytes, handles int) (most int) {
+		h := newHeap()
+		p := h.pool()
+		p.Bytes, p.Handles = bytes, handles
+		for i := 0; i < n; i++ {
+			p.Adopt(h.alloc())
+			if now := h.held(); now > most {
+				most = now
+			}
+		}
+		p.Flush()
+		collectUntil(h, 0)
+		return most
+	}
+	blind, slabs, alone := most(-1, 1), most(1<<20, 64), most(1<<20, 1)
+	t.Logf("at most %d of %d objects are held, %d with Bytes, %d with Handles 1 too", blind, n, slabs, alone)
+	if blind < n*9/10 || slabs > n/2 || alone > n/4 {
+		t.Errorf("at most %d of %d objects are held, %d with Bytes, %d with Handles 1 too", blind, n, slabs, alone)
+	}
+}
+
+// TestPanicOfFreeInTimerEndsTheProgram checks what the package says of a panic of Free.
+func TestPanicOfFreeInTimerEndsTheProgram(t *testing.T) {
+	if os.Getenv("SLAB_PANIC") != "" {
+		p := &slab.Pool[object]{Free: func([]object) error { panic("in Free") }}
+		p.Adopt(1).Close()
+		time.Sleep(time.Minute)
+		return
+	}
+	if runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
+		t.Skip("cannot start a process")
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestPanicOfFreeInTimerEndsTheProgram$")
+	child.Env = append(os.Environ(), "SLAB_PANIC=1")
+	if out, err := child.CombinedOutput(); err == nil || !strings.Contains(string(out), "panic: in Free") {
+		t.Errorf("the program ends with %v: %.2000s", err, out)
+	}
+}
+
 // TestResurrectedHandleWorks checks that a finalizer of the program's own can store a handle
 // that was unreachable: its object is not freed before.
 func TestResurrectedHandleWorks(t *testing.T) {
@@ -359,6 +436,51 @@ func TestRandomLifetimes(t *testing.T) {
 		}
 		runtime.KeepAlive(kept)
 		checkFrees(t, h)
+	}
+}
+
+// TestLifetimesApart checks that the limit of TestRandomLifetimes is one for objects of like
+// lifetimes: a pool for each holds less than a pool for both.
+func TestLifetimesApart(t *testing.T) {
+	if slotBits < 32 {
+		t.Skip("a heap tells too few objects apart")
+	}
+	const short, long = 4500, 500 // live objects; the long-lived ones are replaced a hundredth as often
+	held := func(apart bool) float64 {
+		h := newHeap()
+		p, q := h.pool(), h.pool()
+		if !apart {
+			q = p
+		}
+		rng := rand.New(rand.NewSource(1))
+		shorts, longs := make([]handle, short), make([]handle, long)
+		for i := range longs {
+			longs[i] = q.Adopt(h.alloc())
+		}
+		for i := 0; i < 1_500_000; i++ {
+			if rng.Intn(100*short+long) < long {
+				longs[rng.Intn(long)] = q.Adopt(h.alloc())
+			} else {
+				shorts[rng.Intn(short)] = p.Adopt(h.alloc())
+			}
+		}
+		for i := 0; i < 10; i++ {
+			runtime.GC()
+			time.Sleep(5 * time.Millisecond)
+			p.Flush()
+			q.Flush()
+		}
+		runtime.KeepAlive(shorts)
+		runtime.KeepAlive(longs)
+		return float64(h.held()) / (short + long)
+	}
+	mixed, apart := held(false), held(true)
+	t.Logf("%.2f objects are held for each live one, %.2f with a pool for each lifetime", mixed, apart)
+	if raceEnabled {
+		return // sync.Pool drops slabs before they are full
+	}
+	if mixed < 6 || apart > 4.744*1.1 {
+		t.Errorf("%.2f objects are held for each live one, %.2f with a pool for each lifetime", mixed, apart)
 	}
 }
 

@@ -13,6 +13,7 @@
 //
 //	tree := trees.Adopt(C.ts_parser_parse(...))
 //	err := tree.Use(func(t *C.TSTree) error { ... })
+//	node, err := slab.Use(tree, func(t *C.TSTree) (C.TSNode, error) { ... })
 //	tree.Close() // if you forget this, the collector frees the tree
 //
 // An object that takes more than 128 bytes of C memory, as a tree does, needs [Pool.Bytes].
@@ -31,8 +32,9 @@
 // Do not use it
 //
 //   - where defer x.Close() is enough: that costs next to nothing and frees immediately.
-//   - for few or large objects, such as connections: a cleanup for each is simpler, and
-//     frees each as soon as the collector can.
+//   - for few objects, such as connections: a cleanup for each is simpler, and frees each as
+//     soon as the collector can. Large objects that callers may forget need more than a
+//     cleanup, because the collector does not see their memory: see [Pool.Bytes].
 //   - where the order of frees matters.
 //   - where the C library must be called from one thread: [Pool.Free] runs on any thread, and
 //     on several at once unless the pool is [Pool.Serial].
@@ -43,8 +45,10 @@
 //
 // Memory: a slab is garbage only when nothing refers to any of its handles. One handle in
 // use therefore keeps all forgotten objects of its slab, up to 63 of them. Objects forgotten
-// in random order hold up to 4.74 times the C memory of the live ones. Closed objects are
-// freed regardless. See [Pool.Handles].
+// in random order hold up to 4.74 times the C memory of the live ones, if all live about as
+// long. Use a pool for each lifetime: among objects that live a hundred times as long, those
+// that live shortly wait for them. Closed objects are freed regardless. See [Pool.Handles].
+// [Pool.Stats] counts the objects that were forgotten and those that wait.
 //
 // Time: a closed object waits to be freed with others, usually less than 0.04 seconds; see
 // [Pool.AtOnce]. A forgotten object waits for the garbage collector, as with a finalizer;
@@ -63,6 +67,9 @@
 //     of a handle holds: any such call may call Free.
 //   - In an AtOnce pool, a Free that closes other handles is called recursively.
 //   - A Free that blocks forever blocks its caller.
+//   - A panic of Free reaches the caller of the pool or handle that called Free. If the timer
+//     called it, the panic ends the program, as a panic of a finalizer does. Either way the
+//     pool does not free the objects of that call again.
 //   - Objects closed in a testing/synctest bubble may wait for the next call outside of it.
 //   - Do not use an object after the f of [Handle.Use] returns: it may have been freed.
 //   - If a C object refers to another (a statement to its connection), the other must stay
@@ -129,15 +136,17 @@ type Pool[P any] struct {
 	// slabs make a handle cheaper, but one handle in use may keep more forgotten objects. If
 	// objects are forgotten in random order, the collector leaves up to 1 + 1/2 + ... +
 	// 1/Handles times the live ones: 4.74 times with 64, 2.72 with 8, 1.00 with 1, which
-	// costs as much as a finalizer for each. The first slabs have fewer handles.
+	// costs as much as a finalizer for each. It leaves more if they live for very different
+	// times, so give each lifetime a pool of its own. The first slabs have fewer handles.
 	Handles int
 
-	// Bytes is the approximate C memory that an object uses; 0 means 128. The garbage
-	// collector starts after a certain amount of Go allocation, and cannot see C memory. So
-	// the pool allocates as much Go memory as its objects use, and drops it untouched. It
-	// counts towards GOMEMLIMIT until the next collection. The collector does not run before
-	// the Go heap reaches 4 MiB (at GOGC=100). If Bytes is negative, the pool does not
-	// allocate it, and the collector runs too seldom.
+	// Bytes is the approximate C memory that an object uses; 0 means 128. Objects of
+	// kilobytes need it, and those of a megabyte also Handles: 1. The garbage collector starts
+	// after a certain amount of Go allocation, and cannot see C memory. So the pool allocates
+	// as much Go memory as its objects use, and drops it untouched. It counts towards
+	// GOMEMLIMIT until the next collection. The collector does not run before the Go heap
+	// reaches 4 MiB (at GOGC=100). If Bytes is negative, the pool does not allocate it, and the
+	// collector runs too seldom.
 	Bytes int
 
 	started atomic.Pointer[started[P]]
@@ -158,9 +167,11 @@ type cell struct {
 	cells  uint32 // number of cells in the slab; set in its first cell only
 }
 
-// closed is the bit of a cell's state that marks a closed handle. The other bits count the
-// uses in progress.
-const closed = 1 << 31
+// Bits of a cell's state. The other bits count the uses in progress.
+const (
+	closed = 1 << 31 // a closed handle
+	unused = 1 << 30 // a cell that was never handed out
+)
 
 // started is the state of a pool after its first use. It, and not core, holds the slabs
 // being handed out: their finalizers refer to core, so core would keep them alive.
@@ -187,7 +198,7 @@ type core[P any] struct {
 	unseen  atomic.Int64 // bytes not yet shown to the collector
 
 	atOnce bool
-	keep   int    // number of closed objects freed together
+	keep   int    // number of closed objects freed together, or, in an AtOnce pool, unshown together
 	lanes  []lane // none in an AtOnce pool
 	shift  int    // reduces a hash to a lane's index
 
@@ -199,6 +210,9 @@ type core[P any] struct {
 
 	serial bool
 	turn   sync.Mutex // in a serial pool, held while Free or Make runs
+
+	closed    atomic.Int64 // see Stats
+	forgotten atomic.Int64
 
 	busy  atomic.Int32 // dead slabs that calls freed since the last tick
 	due   atomic.Int64 // time of the next tick; 0 if none is scheduled
@@ -271,8 +285,8 @@ func (p *Pool[P]) newStarted() *started[P] {
 		lanes := 1 << bits.Len(uint(2*runtime.GOMAXPROCS(0)-1))
 		c.lanes, c.shift = make([]lane, lanes), 64-bits.Len(uint(lanes-1))
 	}
-	if closed := c.keep * len(c.lanes); closed < c.most/2 {
-		c.most -= closed
+	if inLanes := c.keep * len(c.lanes); inLanes < c.most/2 {
+		c.most -= inLanes
 	} else {
 		c.most -= c.most / 2
 	}
@@ -402,8 +416,11 @@ func as[P any](words []uintptr) []P {
 }
 
 // retire sets the finalizer of a slab that was used up, unless all its handles are closed.
-// It is also the finalizer of an opening.
+// It is also the finalizer of an opening, which may have cells that were not handed out.
 func (c *core[P]) retire(o *opening) {
+	for i := range o.cells[o.next:] {
+		o.cells[o.next+i].state.CompareAndSwap(0, unused)
+	}
 	for i := range o.cells {
 		if o.cells[i].state.Load()&closed == 0 {
 			runtime.SetFinalizer(&o.cells[0], c.died)
@@ -467,11 +484,18 @@ func (c *core[P]) leave() {
 func (c *core[P]) freeSlab(first *cell) {
 	cells := unsafe.Slice(first, int(first.cells))
 	dead := unsafe.Slice((*uintptr)(unsafe.Pointer(first)), len(cells))[:0]
+	forgotten := 0
 	for i := range cells {
-		if object := cells[i].object; object != 0 && cells[i].state.Load()&closed == 0 {
-			dead = append(dead, object)
+		object, state := cells[i].object, cells[i].state.Load()
+		if object == 0 || state&closed != 0 {
+			continue
 		}
+		if state != unused {
+			forgotten++
+		}
+		dead = append(dead, object)
 	}
+	c.forgotten.Add(int64(forgotten))
 	c.release(dead)
 }
 
@@ -584,6 +608,7 @@ func (c *core[P]) freeClosed() (found bool) {
 		dead := l.objects
 		l.objects = nil
 		l.mu.Unlock()
+		c.closed.Add(int64(len(dead)))
 		c.unshow(len(dead))
 		c.release(dead)
 		found = found || len(dead) > 0
@@ -626,6 +651,34 @@ func (p *Pool[P]) Flush() {
 	}
 }
 
+// Stats are numbers of objects since the first use of a pool. The share of objects that users
+// forget to close is Forgotten / (Closed + Forgotten).
+type Stats struct {
+	Closed    int64 // freed after Close
+	Forgotten int64 // freed without Close, because the collector found their handles unreachable
+	Waiting   int64 // not freed yet, although closed or in a slab that the collector has found
+}
+
+// Stats returns the pool's numbers. Objects that other goroutines are freeing may be missing
+// from them. Waiting counts all handles of a slab, also closed ones.
+func (p *Pool[P]) Stats() Stats {
+	s := p.started.Load()
+	if s == nil {
+		return Stats{}
+	}
+	c := s.core
+	c.mu.Lock()
+	waiting := c.waiting
+	c.mu.Unlock()
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		l.mu.Lock()
+		waiting += len(l.objects)
+		l.mu.Unlock()
+	}
+	return Stats{c.closed.Load(), c.forgotten.Load(), int64(waiting)}
+}
+
 // abandon retires a slab that is not used up, and frees the objects without a handle.
 func (c *core[P]) abandon(o *opening) {
 	var unused []uintptr
@@ -645,20 +698,39 @@ func (c *core[P]) abandon(o *opening) {
 // returns ErrClosed and does not call f. Use takes no lock: many goroutines may use an object
 // at once, also while Free and Make run for others.
 func (h Handle[P]) Use(f func(object P) error) error {
-	if h.cell == nil {
+	if !h.use() {
 		return ErrClosed
+	}
+	defer h.used()
+	return f(h.object())
+}
+
+// Use is [Handle.Use] for an f that returns a value besides its error. If the handle is
+// already closed, the value is zero.
+func Use[P, R any](h Handle[P], f func(object P) (R, error)) (result R, err error) {
+	if !h.use() {
+		return result, ErrClosed
+	}
+	defer h.used()
+	return f(h.object())
+}
+
+func (h Handle[P]) object() P { return *(*P)(unsafe.Pointer(&h.cell.object)) }
+
+// use begins a use, which used ends. It reports false if the handle is closed.
+func (h Handle[P]) use() bool {
+	if h.cell == nil {
+		return false
 	}
 	for {
 		state := h.cell.state.Load()
 		if state&closed != 0 {
-			return ErrClosed
+			return false
 		}
 		if h.cell.state.CompareAndSwap(state, state+1) {
-			break
+			return true
 		}
 	}
-	defer h.used()
-	return f(*(*P)(unsafe.Pointer(&h.cell.object)))
 }
 
 // used ends a use. If the handle is closed and this was the last use, it discards the object.
@@ -695,7 +767,9 @@ func (h Handle[P]) Close() error {
 // once per object.
 func (c *core[P]) discard(given *cell) error {
 	if c.atOnce {
-		c.unshow(1)
+		if c.closed.Add(1)%int64(c.keep) == 0 {
+			c.unshow(c.keep)
+		}
 		c.enter(true)
 		defer c.leave()
 		return c.free(unsafe.Slice((*P)(unsafe.Pointer(&given.object)), 1))
@@ -717,6 +791,7 @@ func (c *core[P]) discard(given *cell) error {
 		return nil
 	}
 	defer c.leave()
+	c.closed.Add(int64(len(full)))
 	c.unshow(len(full))
 	c.release(full)
 	l.mu.Lock()

@@ -41,12 +41,10 @@ func Parse(text string) (*Tree, error) {
 }
 
 // Words returns the number of words in the text.
-func (t *Tree) Words() (words int, err error) {
-	err = t.handle.Use(func(tree *C.sample_tree) error {
-		words = int(C.sample_words(tree))
-		return nil
+func (t *Tree) Words() (int, error) {
+	return slab.Use(t.handle, func(tree *C.sample_tree) (int, error) {
+		return int(C.sample_words(tree)), nil
 	})
-	return words, err
 }
 
 // Close frees the tree without waiting for the garbage collector.
