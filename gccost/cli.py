@@ -450,7 +450,7 @@ def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], 
 
     if run is None:
         return {}
-    recordings = {s.name: Recording.load(s, run) for s in studies if s.name in run.studies}
+    recordings = {s.name: Recording(s, run) for s in studies if s.name in run.studies}
     rows = ledger.rows(recordings, studies)
     known = [row for row in rows if row.claim.headline and row.estimate.rounds]
     return {(row.claim.id, row.toolchain): row.estimate.half_width for row in known}

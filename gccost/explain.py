@@ -216,7 +216,7 @@ def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
-    recording = Recording.load(handles.STUDY, reference(handles.STUDY))
+    recording = Recording(handles.STUDY, reference(handles.STUDY))
     saved = SavedShare("HandleFinalizer/bytes=8", "HandleAdopted", "HandleFree", "settled_ns")
     return recording.estimate(saved, TODAY_GO).value
 

@@ -148,7 +148,7 @@ def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
     table = jobs.read(run.jobs_csv)
     gone = next(iter(table))
     jobs.write(run.jobs_csv, [job for name, job in table.items() if name != gone])
-    recording = Recording.load(STUDIES["lemire"], run)
+    recording = Recording(STUDIES["lemire"], run)
     assert any(f"no job of jobs.csv is named {gone}" in why for why in recording.problems)
     assert gone not in set(recording.frame["name"])
     assert len(set(recording.frame["name"])) == len(table) - 1
