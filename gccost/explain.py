@@ -39,7 +39,7 @@ PARTS = {
 }
 # In the order in which to try them, as in chapter 8.
 REMEDIES = {
-    "net": "the net left in place by Close: pool the closed object with its finalizer (sync.Pool)",
+    "net": "the net left in place by Close: pool what has the finalizer, as gosrc/guardian does",
     "none": "resources closed explicitly, nothing registered (≥: it also saves page faults)",
     "larger_handles": "handles of 64 bytes, if they have 8 now: a field `_ [56]byte`",
     "slabs": "slabs (gosrc/slab), if they save as much of it as in chapter 8",
