@@ -161,7 +161,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     }
 
 
-def _saved(parts: pd.Series, avoidable: pd.Series, life: float) -> dict[str, tuple[float, float]]:
+def _saved(parts: pd.Series, avoidable: pd.Series, life: float) -> dict[str, Any]:
     """What each remedy saves, and the time that this is estimated from."""
     # Who registers what says whose marking, sweeping and running it is.
     part = avoidable["share"] / max(parts["registering"], 1)

@@ -90,9 +90,9 @@ class Profile:
     """
 
     stacks: tuple[tuple[tuple[str, ...], int], ...]
-    unnamed: int = 0
-    one_sample: float = 1.0
-    timed: bool = True
+    unnamed: int
+    one_sample: float
+    timed: bool
 
     @property
     def total(self) -> int:
@@ -113,7 +113,7 @@ class Profile:
         stacks that contain any of those, and NaN if there are none. A name that ends in "*"
         matches all names with that prefix, but not those of closures: they may run elsewhere.
         """
-        wanted = [self._named(functions), *(map(self._named, [within] if within else []))]
+        wanted = [*map(self._named, [functions, within] if within else [functions])]
         whole = [(frozenset(stack), value) for stack, value in self.stacks]
         if of := tuple(of):
             base = self._named(of)
