@@ -208,7 +208,10 @@ def of_job(job: Job, metrics: Metrics) -> benchfmt.Sample:
 
 
 def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:
-    """Write a profile.proto of stacks (outermost first), with one location per function."""
+    """Write a profile.proto of stacks (outermost first), with one location per function.
+
+    A value is a number of samples, of 1 ns each.
+    """
     message = profiles._message()()
     strings = ["", "samples", "count", "cpu", unit]
     message.sample_type.add(type=1, unit=2)
@@ -221,8 +224,8 @@ def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path
                 strings.append(name)
                 message.function.add(id=ids[name], name=len(strings) - 1)
                 message.location.add(id=ids[name]).line.add(function_id=ids[name])
-        message.sample.add(location_id=[ids[n] for n in reversed(stack)], value=[1, value])
-    message.string_table.extend(strings)
+        message.sample.add(location_id=[ids[n] for n in reversed(stack)], value=[value, value])
+    message.string_table.extend(map(str.encode, strings))
     path.write_bytes(gzip.compress(message.SerializeToString()))
     return path
 
