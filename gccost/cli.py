@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
 _PAGES = 95.0  # seconds for the pages of a report on two CPUs
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # as a shell has them
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+_ENDED = {128 + each for each in (signal.SIGINT, *_ENDS)}  # exit codes, as a shell has them
 
 
 class _Command(click.Command):
@@ -57,12 +58,12 @@ class _Command(click.Command):
         except UnicodeError as error:
             said, code = str(error), 1
         except KeyboardInterrupt:
-            said, code = _stopped(ctx), INTERRUPTED
+            said, code = _stopped(ctx), 128 + signal.SIGINT
         except SystemExit as ended:
-            if ended.code != TERMINATED:
+            if ended.code not in _ENDED:
                 raise
-            said, code = _stopped(ctx), TERMINATED
-        if code in (INTERRUPTED, TERMINATED):  # cleanup is done, so ignore a second Ctrl-C
+            said, code = _stopped(ctx), int(ended.code)
+        if code in _ENDED:  # cleanup is done, so ignore a second Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         click.echo(f"gccost: {said}", err=True)
         sys.exit(code)
@@ -81,12 +82,19 @@ class _Commands(click.Group):
 
 @contextmanager
 def _termination_exits() -> Iterator[None]:
-    """Make SIGTERM clean up as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    """Make SIGTERM, and SIGHUP of a closed terminal, clean up as Ctrl-C does.
+
+    What is ignored stays so, as SIGHUP is under nohup.
+    """
+    before = {each: signal.getsignal(each) for each in _ENDS}
+    for each in _ENDS:
+        if before[each] is not signal.SIG_IGN:
+            signal.signal(each, lambda number, _: sys.exit(128 + number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each in _ENDS:
+            signal.signal(each, before[each])
 
 
 def _stopped(ctx: click.Context) -> str:

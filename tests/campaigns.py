@@ -24,7 +24,7 @@ from gccost.studies import STUDIES
 LEMIRE = STUDIES["lemire"]
 PRECISION = STUDIES["precision"]
 TINY = BUDGETS["tiny"]
-SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 RESUMES = "gccost: Interrupted. Completed samples are saved; the same command resumes."
 
 

@@ -145,6 +145,16 @@ def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report):
     browser.visit(report / "index.html", look, window=PHONE)
 
 
+def test_a_narrow_ledger_is_as_wide_as_its_table(browser: Browser, report):
+    def look(page: Page) -> None:
+        last, table = (page.locator(each).bounding_box() for each in ("#l4 .today", ".ledger"))
+        assert last
+        assert table
+        assert last["x"] + last["width"] == pytest.approx(table["x"] + table["width"], abs=1)
+
+    browser.visit(report / "index.html", look, window=(900, 900))
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_paper_has_all_text_and_no_controls(browser: Browser, report, tmp_path, name):
     def look(at: Page) -> None:

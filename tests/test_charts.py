@@ -11,7 +11,8 @@ import pytest
 import seaborn as sns
 
 import gccost
-from gccost.showing import drawing
+from gccost.errors import GccostError
+from gccost.showing import drawing, tables
 from gccost.showing.quoting import MISSING
 
 COSTS = pd.DataFrame({"variant": ["a", "b"], "value": [1.0, 2.0], "low": 1.0, "high": 2.0, "n": 3})
@@ -74,3 +75,14 @@ def test_a_part_without_a_row_makes_no_warning(monkeypatch):
                 sns.scatterplot(
                     COSTS[:0], x="value", y="variant", hue="variant", palette={"a": "red"}
                 )
+
+
+def test_a_chart_that_mixes_releases_names_them():
+    both = pd.concat([COSTS.assign(release=f"Go 1.{n}") for n in (20, 27)], ignore_index=True)
+    with pytest.raises(GccostError, match=r"several release .* choose one of Go 1\.20, Go 1\.27"):
+        gccost.intervals(sns.scatterplot(both, x="value", y="variant"), both)
+
+
+def test_the_numbers_of_rows_are_not_shown():
+    assert "<th>1</th>" not in tables.of_frame(COSTS)
+    assert "<th>b</th>" in tables.of_frame(COSTS.set_index("variant"))

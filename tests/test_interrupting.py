@@ -71,6 +71,7 @@ def stopped(tools: FakeTools, started: subprocess.Popen[str], sent: signal.Signa
         ("last builds", signal.SIGTERM),
         ("a sample", signal.SIGKILL),
         ("a sample", signal.SIGINT),
+        ("a sample", signal.SIGHUP),
         ("a write", signal.SIGKILL),
     ],
 )

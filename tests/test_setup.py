@@ -85,11 +85,10 @@ case "$*" in
     *version_info*) exit "${UNSUPPORTED:-0}" ;;
     *ensurepip*) exit "${NO_VENV:-0}" ;;
     *base_executable*) echo "$0" ;;
-    *"-m venv --clear .venv"*)
-        rm -rf .venv && mkdir -p .venv/bin .venv/site && cp "$0" .venv/bin/python ;;
+    *"-m venv "*) mkdir -p .cache/venv/bin .cache/venv/site && ln -s "$0" .cache/venv/bin/python ;;
     *"pip config list"*) printf '%s' "${PIP_SAYS:-}" ;;
-    *"pip install"*) cp .cache/uv.lock bootstrap.lock && cp "$0" .venv/bin/uv ;;
-    *purelib*) echo .venv/site ;;
+    *"pip install"*) cp .cache/uv.lock bootstrap.lock && cp "$0" .cache/venv/bin/uv ;;
+    *purelib*) echo .cache/venv/site ;;
     *"pip sync"*)
         env | grep -E '^(UV_|SSL_CERT_FILE)' >sync.env
         : >reached; while [ -e hold ]; do sleep 0.05; done; exit "${SYNC_FAILS:-0}" ;;
@@ -108,13 +107,13 @@ class Clone:
         (folder / "scripts").mkdir(parents=True)
         for name in ("scripts/setup", "requirements.lock", "requirements-test.lock"):
             shutil.copy(ROOT / name, folder / name)
-        script(folder / "stand-in", STAND_IN)
+        script(folder.parent / "stand-in", STAND_IN)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start a set-up in its own process group."""
         for name in ("log", "reached"):
             (self.folder / name).unlink(missing_ok=True)
-        own = {"LOG": str(self.folder / "log"), "PYTHON": str(self.folder / "stand-in")}
+        own = {"LOG": str(self.folder / "log"), "PYTHON": str(self.folder.parent / "stand-in")}
         return subprocess.Popen(
             [self.folder / "scripts" / "setup", *arguments],
             env={"PATH": os.environ["PATH"], "HOME": str(self.folder), **own, **environment},
@@ -153,9 +152,9 @@ def test_a_fresh_clone_is_installed_from_the_lock_with_checked_hashes(clone):
     code, said = clone.setup()
     assert code == 0, said
     assert re.search(r"about \d+ MB to download, [\d.]+ [MG]B on disk", said)
-    assert "-m venv --clear .venv" in clone.asked
+    assert "-m venv " in clone.asked
     assert re.search(r"pip sync .*--require-hashes .* requirements\.lock$", clone.asked, re.M)
-    assert (clone.folder / ".venv/site/gccost.pth").read_text() == f"{clone.folder}\n"
+    assert (clone.folder / ".venv/site/gccost.pth").read_text() == "../../../..\n"
     (settings,) = (clone.folder / ".venv").glob("**/lab/settings/overrides.json")
     assert json.loads(settings.read_text()) == {NEWS: {"fetchNews": "false"}}
     assert re.search(r"pip install .*--no-deps --require-hashes", clone.asked)
@@ -211,9 +210,20 @@ def test_a_failed_setup_suggests_a_fix_and_can_be_repeated(clone, tmp_path, lack
     elif lack == "a link":
         assert (tmp_path / "kept").exists()
         (clone.folder / ".venv").unlink()
-    clone.folder = clone.folder.rename(clone.folder.with_name("moved"))
     assert clone.setup()[0] == 0
-    assert "pip sync" in clone.asked
+    assert bool(clone.asked) == (lack != "another")
+
+
+def test_a_moved_clone_keeps_its_environment_and_a_failed_update_keeps_the_old_one(clone):
+    clone.setup()
+    (clone.folder / ".venv/mine").touch()
+    clone.folder = clone.folder.rename(clone.folder.with_name("moved"))
+    assert clone.setup() == (0, "")
+    with (clone.folder / "requirements.lock").open("a") as file:
+        file.write("# changed\n")
+    assert clone.setup(SYNC_FAILS="1")[0] == 1
+    assert (clone.folder / ".venv/gccost-setup").exists()
+    assert (clone.folder / ".venv/mine").exists()
 
 
 @pytest.mark.parametrize("own", ["", "https://uv.invalid/simple"])
@@ -278,7 +288,7 @@ def test_make_lists_every_target_with_a_description(workshop):
 
 
 def test_variables_reach_the_command(workshop):
-    for target in ("report", "measure"):
+    for target in ("report", "replay", "measure"):
         said = make(workshop, target, "BUDGET=tiny", "ONLY=lemire")
         assert f"-m gccost {target} budget=tiny only=lemire" in said
     for target in ("report", "replay"):

@@ -6,7 +6,10 @@ import os
 
 import httpx
 import pytest
+from browser import Browser
+from faketools import PATIENCE, wait_for
 from lab import command, lab
+from playwright.sync_api import Page, expect
 
 from gccost.showing import gokernel
 
@@ -25,3 +28,14 @@ def test_the_server_is_local_requires_the_token_and_knows_the_kernels(tmp_path):
     known = answer.json()["kernelspecs"]
     assert "python3" in known
     assert gokernel.find() is None or gokernel.NAME in known
+
+
+def test_a_notebook_that_was_only_opened_is_not_unsaved(browser: Browser, tmp_path):
+    def look(at: Page) -> None:
+        kernels = f"{opened.url}api/kernels?token={opened.token}"
+        assert wait_for(lambda: '"idle"' in httpx.get(kernels).text)
+        expect(at.get_by_text("| Idle")).to_be_visible(timeout=1000 * PATIENCE)
+        expect(at.locator(".jp-mod-dirty")).to_have_count(0)
+
+    with lab(tmp_path / "clone", os.environ) as opened:
+        browser.visit(opened.of("01-lemire"), look)

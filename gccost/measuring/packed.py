@@ -107,7 +107,9 @@ def plan(pack: Pack, table: Mapping[str, Job]) -> PackedPlan:
 
 def main() -> int:
     """Measure, and write the run as an archive; return the exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(ending, signal.default_int_handler)
     try:
         made = plan(load(paths.ROOT), jobs.read(paths.ROOT / "jobs.csv"))
         for why in made.missing.values():

@@ -37,7 +37,7 @@ class Download(NamedTuple):
 
 
 def _jdk(number: int) -> Download:
-    lost = "its part of chapter 5 is empty"
+    lost = "its part of chapter 5 shows the recorded run"
     return Download(f"JDK {number}", 50, 100, lost, f"install JDK {number}")
 
 

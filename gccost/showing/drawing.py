@@ -135,6 +135,7 @@ def intervals(
     # The axes right of which there are no others, which name the lines of their row.
     last = [grid] if isinstance(grid, Axes) else list(grid.axes.reshape(len(grid.axes), -1)[:, -1])
     for axes, rows, theirs in _facets(grid, costs, published):
+        _check_one(rows, [name for name in (y if x == "value" else x, hue) if name])
         if x == "value":
             _dots(axes, rows, theirs, y, hue, label)
             continue
@@ -150,6 +151,16 @@ def _check(frame: pd.DataFrame, name: str, *columns: str | None) -> None:
         if column not in frame:
             hint = nearest(column, frame.columns)
             raise GccostError(f"{name} have no column {column!r}", "gccost.intervals", hint)
+
+
+def _check_one(rows: pd.DataFrame, drawn: list[str]) -> None:
+    """Raise GccostError if rows of one place differ in a key that the chart does not show."""
+    mixed = rows[rows.duplicated(drawn, keep=False)]
+    for name in mixed.columns.difference(drawn):
+        if _tells_apart(mixed[name]):
+            values = ", ".join(map(str, mixed[name].unique()[:3]))
+            hint = f"choose one of {values}, or draw a facet for each (row={name!r})"
+            raise GccostError(f"values of several {name} meet", "gccost.intervals", hint)
 
 
 def _facets(

@@ -37,8 +37,8 @@ from gccost.measuring.progress import Progress, until_done, unwatched
 from gccost.measuring.settings import Settings
 from gccost.showing import gokernel, tables
 
-# The kernel metadata of the written notebook: enough for JupyterLab to choose a kernel and
-# for a forge to highlight the code, but nothing that changes with a language release.
+# The kernel metadata of the written notebook, without what changes with a language release. It is
+# what the kernel of .venv says of itself: JupyterLab shows a notebook with any other as unsaved.
 _PYTHON = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -46,8 +46,11 @@ _PYTHON = {
         "name": NATIVE_KERNEL_NAME,
     },
     "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
         "file_extension": ".py",
+        "mimetype": "text/x-python",
         "name": "python",
+        "nbconvert_exporter": "python",
         "pygments_lexer": "ipython3",
     },
 }
@@ -225,6 +228,9 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
         try:
             # The launcher's log warns of unencrypted local sockets.
             asyncio.run(client.async_execute(env=environment, stderr=subprocess.DEVNULL))
+        except OSError as error:  # some name no file
+            error.filename = error.filename or scratch
+            raise
         except CellExecutionError as error:
             raise _cell_failed(notebook, client.code_cells_executed, error) from None
         except (DeadKernelError, RuntimeError) as error:

@@ -153,13 +153,15 @@ def visible(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_frame(frame: pd.DataFrame) -> str:
-    """A frame as HTML, with a dash for what is not known."""
+    """A frame as HTML, with a dash for what is not known, and without numbers of its rows."""
     shown = visible(frame).copy()
+    named = shown.index.names != [None] or shown.index.dtype.kind != "i"
     for at, kind in enumerate(shown.dtypes):
         column = shown.iloc[:, at]
         if not isinstance(kind, np.dtype) and column.isna().any():
             shown.isetitem(at, column.astype(object).where(column.notna(), "–").to_numpy())
-    html = shown.to_html(na_rep="–", notebook=True, max_rows=pd.options.display.max_rows)
+    most = pd.options.display.max_rows
+    html = shown.to_html(na_rep="–", notebook=True, max_rows=most, index=named)
     html = html.replace(">NaN<", ">–<")  # of an index
     return f'<div class="mathjax_ignore">{html}</div>' if "$" in html else html
 
