@@ -97,10 +97,11 @@ def load(path: str) -> profiles.Profile:
     except GccostError as error:
         raise BadInput(error.message, path, _HINT) from None
     if not any(name.startswith("runtime.") for name in profile.names):
-        why = (
-            "no sample is in Go's runtime: it is of another language, was stripped, or used no CPU"
+        raise BadInput(
+            "no sample is in Go's runtime: it is of another language, was stripped, or used no CPU",
+            path,
+            _HINT,
         )
-        raise BadInput(why, path, _HINT)
     return profile
 
 
