@@ -22,9 +22,8 @@ What a notebook calls:
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is left out |
 
-Few need `machines()` and `computers()` (the ledgers of all recorded machines, and their facts),
-`simulate(truth, bound, within, spread)` (verdicts on a ratio whose truth is known), and the errors
-`GccostError` and `MissingTool`.
+Few need `simulate(truth, bound, within, spread)` (verdicts on a ratio whose truth is known), and the
+errors `GccostError` and `MissingTool`.
 
 What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
 
@@ -96,7 +95,7 @@ _WHERE = {
     "judging.costs": "cost derive sittings",
     "judging.published": "published",
     "judging.simulation": "simulate",
-    "notebook": "computers machines measure open results runs",
+    "notebook": "measure open results runs",
     "showing.drawing": "figure intervals markers palette",
     "showing.programs": "source",
     "showing.quoting": "ns number percent prose times",
