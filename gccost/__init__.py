@@ -22,8 +22,8 @@ What a notebook calls:
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is left out |
 
-Few need `simulate(truth, bound, within, spread)` (verdicts on a ratio whose truth is known), and the
-errors `GccostError` and `MissingTool`.
+Few need `simulate(truth, bound, within, spread)` (verdicts on a ratio whose truth is known), and
+the errors `GccostError` and `MissingTool`.
 
 What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
 

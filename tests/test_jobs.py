@@ -52,7 +52,13 @@ FREED = "AllocateFree,cstr,1000,,,,,,manual free,,slices,short\n"
         ("quick AllocateFree", "", "quick AllocateFree", "not name a release", "add /go=today"),
         ("quick AllocateFree/gogc=of/go=today", "", "gogc", "'of' is no whole number", "like 100"),
         ("quick AllocateFree/gogc=9..1/go=today", "", "9..1", "range is empty", "write 1..9"),
-        ("quick Mine/go=today", "Mine,cstr,many\n", "Mine", "'many' is no whole number", "like 100"),
+        (
+            "quick Mine/go=today",
+            "Mine,cstr,many\n",
+            "Mine",
+            "'many' is no whole number",
+            "like 100",
+        ),
         ("quick AllocateFree/gogc=1..x/go=today", "", "1..x", "no range", "write it like"),
         (
             "quick AllocateFree/go=today",
