@@ -50,3 +50,9 @@ def test_only_notebooks_as_git_has_them_are_trusted(tmp_path, monkeypatch):
     assert [trusted(each) for each in (kept, executed, changed, new)] == [True, True, False, False]
     written(executed, "executed, and edited later")
     assert not trusted(executed)
+
+
+def test_a_home_that_cannot_be_written_ends_no_replay(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "file" / "jupyter"))
+    reporting.sign(written(tmp_path / "own.ipynb", "own"))
