@@ -19,9 +19,11 @@ What a notebook calls:
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
 | `results(sittings)` | every study, the ledger of all claims, each machine, each sitting left out |
-| `simulate(truth, bound, within, spread)` | verdicts on a ratio whose truth is known |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is left out |
+
+Few need `simulate(truth, bound, within, spread)` (verdicts on a ratio whose truth is known), and the
+errors `GccostError` and `MissingTool`.
 
 What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
 
@@ -35,9 +37,9 @@ What a study gives; filters are keywords, such as gc="on" or variant=["manual fr
     calls(**filters)                                    the time of a call by its list's length
     shell(command)                                      a command's output, and as a frame
 
-    keys, run, then, today, releases, cpus, machine     what tells cases apart; names; facts
-    published, verdicts, sides                          the document's figures; claims judged;
-                                                        the processes that claims compare
+    keys, then, today, releases                         what tells cases apart; releases
+    run, mode, cpus, machine                            facts about the run
+    published, verdicts                                 the document's figures; claims judged
     busy                                                the share of time waited, by sitting
     controls, stacks, traces                            A/A ratios; profiles; GC cycles
 
@@ -54,12 +56,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gccost.errors import GccostError, MissingTool
-
 if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive, sittings
     from gccost.judging.published import published
-    from gccost.judging.simulation import simulate
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import measure, results
     from gccost.notebook import open_study as open
@@ -69,8 +68,6 @@ if TYPE_CHECKING:
     from gccost.showing.reading import read
 
 __all__ = [
-    "GccostError",
-    "MissingTool",
     "cost",
     "derive",
     "figure",
@@ -87,7 +84,6 @@ __all__ = [
     "read",
     "results",
     "runs",
-    "simulate",
     "sittings",
     "source",
     "times",
@@ -95,27 +91,24 @@ __all__ = [
 
 # Loaded when first used, so that the command line starts without pandas and seaborn.
 _WHERE = {
-    "cost": "judging.costs",
-    "derive": "judging.costs",
-    "sittings": "judging.costs",
-    "figure": "showing.drawing",
-    "intervals": "showing.drawing",
-    "markers": "showing.drawing",
-    "palette": "showing.drawing",
-    "published": "judging.published",
-    **dict.fromkeys(("ns", "number", "percent", "prose", "times"), "showing.quoting"),
-    "read": "showing.reading",
-    "source": "showing.programs",
-    "simulate": "judging.simulation",
+    "errors": "GccostError MissingTool",
+    "judging.costs": "cost derive sittings",
+    "judging.published": "published",
+    "judging.simulation": "simulate",
+    "notebook": "measure open results runs",
+    "showing.drawing": "figure intervals markers palette",
+    "showing.programs": "source",
+    "showing.quoting": "ns number percent prose times",
+    "showing.reading": "read",
 }
 _RENAMED = {"open": "open_study", "runs": "listed_runs"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'gccost' has no attribute {name!r}")
-    module = import_module(f"gccost.{_WHERE.get(name, 'notebook')}")
-    return getattr(module, _RENAMED.get(name, name))
+    for module, names in _WHERE.items():
+        if name in names.split():
+            return getattr(import_module(f"gccost.{module}"), _RENAMED.get(name, name))
+    raise AttributeError(f"module 'gccost' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import sys
 import time
@@ -66,6 +67,13 @@ class _Command(click.Command):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         click.echo(f"gccost: {said}", err=True)
         sys.exit(code)
+
+
+def percent(text: str) -> float:
+    """The share (0 to 1) of a percentage such as "5%"."""
+    if not re.fullmatch(r"\d{1,3}(\.\d+)?%", text):
+        raise click.BadParameter("name a percentage such as 5%")
+    return float(text[:-1]) / 100
 
 
 class _Commands(click.Group):
@@ -233,7 +241,14 @@ def doctor() -> None:
 @main.command()
 @click.argument("profile", type=click.Path(exists=True, dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
-def explain(profile: str, as_json: bool) -> None:
+@click.option(
+    "--fail-above",
+    "limit",
+    type=percent,
+    default="100%",
+    help="Exit with 3 if finalizers, cleanups and weak pointers take more of the CPU time: 5%.",
+)
+def explain(profile: str, as_json: bool, limit: float) -> None:
     """Show what automatic cleanup costs in a Go CPU profile.
 
     Counts the time of finalizers, cleanups and weak pointers, and says what registers them.
@@ -241,13 +256,20 @@ def explain(profile: str, as_json: bool) -> None:
     PROFILE is a file, such as go test -cpuprofile writes, or what curl fetches from
     http://localhost:6060/debug/pprof/profile?seconds=10 of net/http/pprof.
 
-    The exit code is 0 with an answer, even if the profile has none of them, and 2 if
-    PROFILE is not a CPU profile of a Go program.
+    \b
+    Exit codes:
+      0  an answer, even if the profile has none of them
+      1  any other failure
+      2  PROFILE is not a CPU profile of a Go program, or the command is mistyped
+      3  an answer, and a share above that of --fail-above
     """
     from gccost import explain as explanation
 
     answer = explanation.explain(explanation.load(profile))
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
+    if answer["share"] > limit:
+        _say(f"{profile}: {answer['share']:.2%} is above the limit of {limit:.2%}")
+        sys.exit(3)
 
 
 @main.command("pack")
@@ -436,7 +458,7 @@ def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], 
 
     if run is None:
         return {}
-    recordings = {s.name: Recording.load(s, run) for s in studies if s.name in run.studies}
+    recordings = {s.name: Recording(s, run) for s in studies if s.name in run.studies}
     rows = ledger.rows(recordings, studies)
     known = [row for row in rows if row.claim.headline and row.estimate.rounds]
     return {(row.claim.id, row.toolchain): row.estimate.half_width for row in known}

@@ -34,26 +34,41 @@ PARTS = {
     "running": "queueing and running",
     "functions": "    of it, the program's own functions",
     "resolving": "weak pointers' Value",
-    "sampling": "the heap profiler's records, which are in the same lists",
+    "sampling": "the heap profiler's records in these lists; a larger MemProfileRate makes fewer",
     "rest": "the rest of the program",
 }
 # In the order in which to try them, as in chapter 8.
 REMEDIES = {
-    "none": "resources closed explicitly, nothing registered",
+    "net": "the net left in place by Close: pool what has the finalizer, as gosrc/guardian does",
+    "none": "resources closed explicitly, nothing registered (≥: it also saves page faults)",
     "larger_handles": "handles of 64 bytes, if they have 8 now: a field `_ [56]byte`",
     "slabs": "slabs (gosrc/slab), if they save as much of it as in chapter 8",
     "no_walk": "a Go runtime without the walk (gosrc/overlay)",
 }
-# The functions that give an object what the column `special` of data/published/kinds.csv names.
-_SPECIALS = {
-    "finalizer": r"runtime\.SetFinalizer",
-    "cleanup": r"runtime\.(AddCleanup|Cleanup\.Stop)",
-    "weak handle": r"(internal/)?weak\.|unique\.|runtime\.get(OrAdd)?WeakHandle",
+# What a CPU profile cannot show, and a command that does.
+NOT_SHOWN = {
+    "page faults and resident memory, such as that of objects freed late": (
+        "/usr/bin/time -v PROGRAM"
+    ),
+    "a queue of finalizers and cleanups that a blocked one stops (Go 1.25 and later)": (
+        "GODEBUG=checkfinalizers=1 PROGRAM"
+    ),
+    "the finalizer or cleanup that blocks": (
+        "curl 'http://localhost:PORT/debug/pprof/goroutine?debug=2'"
+    ),
 }
+# What programs of data/published/kinds.csv register, by claim: lines of "CALL FUNCTION", sorted.
+_REGISTERS = {
+    "X13a": r"SetFinalizer .*sqlite",
+    "X13b": r"SetFinalizer .*tree-?sitter",
+    "X13c": r"SetFinalizer .*zstd",
+    "X15a": r"AddCleanup (.|\n)*\bweak\.Make",
+    "X15b": r"\bunique\.Make",
+    "X15c": r"\bweak\.Make",
+}
+_REMOVING = re.compile(r"runtime\.(removefinalizer|(\(\*Cleanup\)|Cleanup)\.Stop)")
 _SHORTER = 1 - 8 / 64  # the part of a walk that is saved if a span has so many fewer handles
 FEWEST = 10  # samples for an estimate
-# Files, connections and keys of Go's own packages register, closed or not.
-_OF_GO = re.compile(r"(os|net|crypto|syscall)[./]")
 _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -o FILE http://localhost:PORT/debug/pprof/profile"
@@ -65,6 +80,8 @@ _WALK_IS_A_FUNCTION = re.compile(
     r"|(internal/)?weak\.|internal/runtime/"
 )
 _SHOWN = 10  # call sites
+_SITE = ["function", "calls", "caller", "own"]
+_TIMES = ["share", "walk", "removing"]
 
 
 class BadInput(GccostError):
@@ -79,10 +96,12 @@ def load(path: str) -> profiles.Profile:
         profile = profiles.read(Path(path))
     except GccostError as error:
         raise BadInput(error.message, path, _HINT) from None
-    if profile.unnamed and not profile.stacks:
-        raise BadInput("it has no function names: the program was stripped", path, _HINT)
-    if profile.total <= 0:
-        raise BadInput("it has no samples: the program used no CPU meanwhile", path, _HINT)
+    if not any(name.startswith("runtime.") for name in profile.names):
+        raise BadInput(
+            "no sample is in Go's runtime: it is of another language, was stripped, or used no CPU",
+            path,
+            _HINT,
+        )
     return profile
 
 
@@ -91,137 +110,163 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
 
     `share` is the sum of the phases; `parts` are these and what PARTS says of them. The
     walk is an upper bound unless `walk_is_separate`. `remedies` has those of REMEDIES whose
-    part of registering is FEWEST samples or more: what each saves, and what remains of `share`.
-    `registered_anyway` is what registers weak pointers and the types of Go's own packages.
-    `kinds` has the programs of chapter 10 that register the same.
+    part of registering is FEWEST samples or more: what each saves, at least if it is a
+    `lower_bound`, and what remains of `share`. `registered_anyway` is what registers weak
+    pointers, slabs and the types of Go's own packages. `kinds` has the programs of chapter 10
+    that register the same as a call site of FEWEST samples that is not Go's. A profile that
+    counts samples without their time has no `cpu_seconds`.
     """
     total = profile.total + profile.unnamed
-    one_sample = min(time for _, time in profile.stacks if time > 0)
+    fewest = (FEWEST - 1e-6) * profile.one_sample
     separate = any(map(_WALK_IS_A_FUNCTION.match, profile.names))
     work = _work(profile, separate)
     registering = work[work["phase"] == "registering"]
-    sites = registering.groupby(["function", "calls"], sort=False)[["share", "walk"]].sum()
+    sites = registering.groupby(_SITE, sort=False)[_TIMES].sum()
     sites = sites.sort_values("share", ascending=False, kind="stable").reset_index()
-    others = ~sites["calls"].str.startswith("runtime.") | sites["function"].str.match(_OF_GO)
-    avoidable = sites.loc[~others, ["share", "walk"]].sum()
-    parts = work.groupby("phase")["share"].sum().reindex([*PARTS], fill_value=0)
+    own = sites["own"].eq(True)
+    avoidable = sites.loc[own & sites["calls"].str.startswith("runtime."), _TIMES].sum()
+    parts = work.groupby("phase")["share"].sum().reindex([*PARTS], fill_value=0.0)
     life = parts[[*stacks.PHASES]].sum()
+    parts["rest"] = total - parts.sum()
     parts["walk"] = sites["walk"].sum()
-    parts["functions"] = work.loc[work["phase"].eq("running") & work["own"], "share"].sum()
-    parts["rest"] = total - life - parts["sampling"]
-    # Who registers what says whose marking, sweeping and running it is.
-    own = avoidable["share"] / max(parts["registering"], 1)
-    closing = (life - parts["resolving"] - parts["functions"]) * own
-    # What a remedy saves, and the time that this is estimated from.
-    remedies = {
-        "none": (closing, avoidable["share"]),
-        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"]),
-        "slabs": (closing * slabs_save(), avoidable["share"]),
-        "no_walk": (parts["walk"], parts["walk"]),
-    }
+    parts["functions"] = work.loc[work["phase"].eq("running") & work["frees"], "share"].sum()
 
     def share(time: float) -> float:
         return rounded(float(time / total))
 
-    sites[["share", "walk"]] = sites[["share", "walk"]].map(share)
+    slabs = [*filter(stacks.SLAB.fullmatch, profile.names)]
+    enough = sites[own & (sites["share"] >= fewest)]
+    sites[_TIMES] = sites[_TIMES].map(share)
     return {
-        "cpu_seconds": total / 1e9,
-        "one_sample": share(one_sample),
+        "cpu_seconds": total / 1e9 if profile.timed else None,
+        "one_sample": share(profile.one_sample),
         "share": share(life),
         "walk_is_separate": separate,
         "slabs_save": rounded(slabs_save()),
         "parts": parts.map(share).to_dict(),
+        "slabs": rounded(profile.share(slabs)),
+        "slabs_waiting": rounded(profile.share(stacks.SLOW_LOCK, within=[*slabs, "-"])),
         "registered_anyway": share(parts["registering"] - avoidable["share"]),
         "remedies": {
-            remedy: {"saves": share(saved), "remains": share(life - saved)}
-            for remedy, (saved, estimated_from) in remedies.items()
-            if estimated_from >= FEWEST * one_sample
+            remedy: {
+                "saves": share(saved),
+                "remains": share(life - saved),
+                "lower_bound": remedy == "none",  # which also frees earlier
+            }
+            for remedy, (saved, estimated_from) in _saved(parts, avoidable, life).items()
+            if estimated_from >= fewest
         },
         "call_sites": sites.to_dict("records"),
-        "kinds": _kinds(sites["calls"], sampling=parts["sampling"] > 0),
+        "kinds": _kinds(enough),
+        "not_shown": NOT_SHOWN,
+    }
+
+
+def _saved(parts: pd.Series, avoidable: pd.Series, life: float) -> dict[str, Any]:
+    """What each remedy saves, and the time that this is estimated from."""
+    # Who registers what says whose marking, sweeping and running it is.
+    part = avoidable["share"] / max(parts["registering"], 1)
+    closing = (life - parts["resolving"] - parts["functions"]) * part
+    # If removing takes longer than finalizing, most objects are closed.
+    closed = avoidable["removing"] > parts["running"] - parts["functions"]
+    return {
+        "net": (avoidable["share"], avoidable["share"] * closed),
+        "none": (closing, avoidable["share"] * (not closed)),
+        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"]),
+        "slabs": (closing * slabs_save(), avoidable["share"]),
+        "no_walk": (parts["walk"], parts["walk"]),
     }
 
 
 def _work(profile: profiles.Profile, separate: bool) -> pd.DataFrame:
     """A row per stack of a phase: its time (ns), and what the phase's function calls and is for.
 
-    `function` and `calls` are the nearest function outside the runtime, and what it calls.
-    `own` is whether the program's own function runs. `share` is the time (ns), `walk` that in
-    the walk.
+    `function` and `calls` are the nearest function outside the runtime, and what it calls; `own`
+    is whether it is neither of Go's packages nor of slabs. `caller` is the program's function
+    that calls it, and that function's caller if it is of the same package. `frees` is whether
+    the program's own function runs. `share` is the time (ns), `walk` and `removing` what of it
+    is in the walk, and in removing a special.
     """
     rows = []
     for phase, stack, at, time in stacks.classified(profile):
         outside = [i for i in range(at + 1) if stacks.is_outside(stack[i])]
         function = stack[outside[-1]] if outside else "(unknown)"
         calls = stack[outside[-1] + 1 if outside else 0].split("[")[0]
-        own = any(map(stacks.is_outside, stack[at:]))
+        own = not stacks.is_go(function) and not stacks.SLAB.fullmatch(function)
+        above = [
+            f for f in reversed(stack[:at]) if "." in f and not stacks.is_go(f) and f != function
+        ]
+        helped = above and stacks.package(above[0]) == stacks.package(function)
+        caller = ", by ".join(above[: 2 if helped else 1])
+        frees = any(map(stacks.is_outside, stack[at:]))
         walks = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
-        rows.append((phase, function, calls, own, time, walks * time))
-    return pd.DataFrame(rows, columns=["phase", "function", "calls", "own", "share", "walk"])
+        removes = any(map(_REMOVING.fullmatch, stack))
+        times = [float(time) * each for each in (1, walks, removes)]
+        rows.append((phase, function, calls, caller, own, frees, *times))
+    return pd.DataFrame(rows, columns=["phase", *_SITE, "frees", *_TIMES])
 
 
-def _kinds(calls: pd.Series, sampling: bool) -> list[dict[Any, Any]]:
-    """The kinds of program in chapter 10 whose objects get what these calls register."""
-    specials = [name for name, function in _SPECIALS.items() if calls.str.match(function).any()]
-    specials += ["profile sample"] * int(sampling)
+def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
+    """The kinds of program in chapter 10 that register the same as these call sites."""
+    text = "\n".join(sorted(sites["calls"] + " " + sites["function"]))
     kinds = published.table("kinds")
-    alike = kinds["special"].str.contains("|".join(specials) or "none")
+    alike = kinds["claim"].map(lambda claim: bool(re.search(_REGISTERS.get(claim, "(?!)"), text)))
     return kinds.loc[alike, ["special", "object_bytes", "program", "remedy"]].to_dict("records")
 
 
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
-    recording = Recording.load(handles.STUDY, reference(handles.STUDY))
+    recording = Recording(handles.STUDY, reference(handles.STUDY))
     saved = SavedShare("HandleFinalizer/bytes=8", "HandleAdopted", "HandleFree", "settled_ns")
     return recording.estimate(saved, TODAY_GO).value
 
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:
     """Write what `explain` found for reading."""
-    sample, parts, sites = percent(answer["one_sample"]), answer["parts"], answer["call_sites"]
-    yield f"{plain(answer['cpu_seconds'])} s of CPU time; one sample is {sample} of it."
-    if not answer["share"] and not parts["sampling"]:
-        yield "No finalizers, cleanups or weak pointers: no sample is in their code."
-        return
-    yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
-    yield from (_line(parts[part], words) for part, words in PARTS.items())
+    if seconds := answer["cpu_seconds"]:
+        yield f"{plain(seconds)} s of CPU time."
+    yield f"One sample is {percent(answer['one_sample'])} of the CPU time."
+    yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])}."
+    yield from (_line(answer["parts"][part], words) for part, words in PARTS.items())
     if not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."
+    if slabs := answer["slabs"]:
+        waiting = percent(answer["slabs_waiting"])
+        yield f"Slabs (gosrc/slab) and what they call: {percent(slabs)}, of it {waiting} waiting."
+    sites = answer["call_sites"]
     if sites:
         yield "Who registers or removes them:"
     for site in sites[:_SHOWN]:
         walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
-        yield _line(site["share"], f"{site['function']} ({site['calls']}{walk})")
-    if others := sites[_SHOWN:]:
-        yield _line(sum(site["share"] for site in others), f"{len(others)} others")
-    if answer["kinds"]:
-        yield "Programs of chapter 10 that register the same, and their remedies:"
+        caller = f", called by {site['caller']}" if site["caller"] else ""
+        yield _line(site["share"], f"{site['function']} ({site['calls']}{walk}){caller}")
+    if others := [site["share"] for site in sites[_SHOWN:]]:
+        yield _line(sum(others), f"{len(others)} others")
     for kind in answer["kinds"]:
-        what = f"{kind['special']}, {kind['object_bytes']} bytes"
-        yield f"    {kind['program']} ({what}): {kind['remedy']}"
+        what = f"{kind['program']} ({kind['special']}, {kind['object_bytes']} bytes)"
+        yield f"The same as in chapter 10: {what}. What helps: {kind['remedy']}."
     yield from _remedies(answer)
+    yield "A CPU profile does not show:"
+    yield from (f"    {what}: {command}" for what, command in NOT_SHOWN.items())
 
 
 def _remedies(answer: dict[str, Any]) -> Iterator[str]:
     """What would help, for reading."""
-    if not answer["call_sites"]:
-        yield "No sample registers one, so nothing is proposed."
-        return
     if anyway := answer["registered_anyway"]:
-        yield f"Closing and slabs save none of the {percent(anyway)} of weak pointers and Go's own"
-        yield "types, such as os.File and net.Conn, which register even if they are closed."
+        yield f"Closing and slabs save none of the {percent(anyway)} of weak pointers, slabs and"
+        yield "Go's own types, such as os.File and net.Conn, which register even if closed."
     if not answer["remedies"]:
         yield f"Nothing is proposed: what could be saved has fewer than {FEWEST} samples."
         return
     yield "What would help: the share of the CPU time saved, and what would remain of these phases:"
     part = f": {percent(answer['slabs_save'])}"
     for remedy, shares in answer["remedies"].items():
+        saves = "≥ " * shares["lower_bound"] + percent(shares["saves"])
         words = REMEDIES[remedy] + part * (remedy == "slabs")
-        yield _line(shares["saves"], f"{percent(shares['remains']):>8}  {words}")
+        yield f"{saves:>10}  {percent(shares['remains']):>8}  {words}"
     yield "No remedy saves the program's own functions, which have to free in any case."
-    yield "The figures do not show what freeing later costs, such as page faults and cold memory."
 
 
 def _line(share: float, words: str) -> str:
-    return f"{percent(share):>10}  {words}"
+    return f"{percent(share):>10}  {words:.300}"

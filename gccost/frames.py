@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial, wraps
+from itertools import repeat
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
+from gccost import paths
 from gccost.errors import GccostError, nearest
-from gccost.judging import busy, metrics, stacks
+from gccost.judging import busy, metrics, published, stacks
 from gccost.judging import costs as estimating
 from gccost.judging import samples as sampled
 from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
@@ -21,15 +23,14 @@ from gccost.judging.recording import Recording
 from gccost.measuring import gctrace, jobs, toolchains
 from gccost.measuring.jobs import IDENTITY
 from gccost.measuring.profiles import Profile
-from gccost.measuring.runs import Run
 from gccost.stats import Figure, propagate
 
 F = TypeVar("F", bound=Callable[..., pd.DataFrame])
-T = TypeVar("T")
 Rows = Literal["cases", "profiles"]
-_COUNTS = ("round", "sitting", "procs", "operations")
-_MEASURED = ("ns", "settled_ns")
-_HIDDEN = ("line", "unix_s", "build_s", "elapsed_s", "c_misfreed")
+_COUNTS = ["round", "sitting", "procs", "operations"]
+_MEASURED = ["ns", "settled_ns"]
+_MANY = 10  # profiles that have every function which takes time
+_HIDDEN = ["line", "kind", "unix_s", "build_s", "elapsed_s", "c_misfreed", "source", "name"]
 
 
 def of_run(method: F) -> F:
@@ -46,14 +47,9 @@ def of_run(method: F) -> F:
 
 @dataclass(frozen=True)
 class Frames:
-    """The frames of a study's recording in a run.
-
-    `_aside` says that figures of another run stand next to its own, which then say that they
-    are recorded.
-    """
+    """The frames of a study's recording in a run."""
 
     recording: Recording
-    _aside: bool = field(default=False, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -177,11 +173,10 @@ class Frames:
     @cached_property
     def _samples(self) -> pd.DataFrame:
         """Every process by the name of its job: the job's keys, and all that was measured."""
-        every = self.recording.shown
-        if every.empty:  # every column that a reader may ask for
-            every = every.reindex(columns=[*dict.fromkeys([*every, *metrics.REPORTED])])
-        rows = every.astype(dict.fromkeys(_COUNTS, int))
-        rows["source"] = RECORDED if self._aside else rows["source"]
+        rows = self.recording.shown
+        if rows.empty:  # every column that a reader may ask for
+            rows = rows.reindex(columns=[*dict.fromkeys([*rows, *metrics.REPORTED])])
+        rows = rows.astype(dict.fromkeys(_COUNTS, int))
         return pd.concat([self._jobs.loc[rows.index], rows], axis="columns").copy()  # one block
 
     @of_run
@@ -198,17 +193,14 @@ class Frames:
         unknown filter or value.
         """
         frame = self._samples
-        frame = frame[frame.index.isin(self._measured(filters).index)].rename_axis("name")
-        keys = self._keys()
-        source = ["source"] if (frame["source"] != "").any() else []
-        counts = [*_COUNTS, *source]
-        first = [*_asked(keys, filters, frame), *counts, *_MEASURED]
-        others = frame.columns.difference([*self._jobs, *first, *_HIDDEN, "source"], sort=False)
+        frame = frame[frame.index.isin(self._measured(filters).index)]
+        keys, source = self._keys(), ["source"] * any(frame["source"] != "")
+        first = [*_asked(keys, filters, frame), *_COUNTS, *source, *_MEASURED]
+        others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
         others = others[~others.str.endswith("_records_ns")]
-        frame = frame.reindex(columns=[*first, *others])
+        frame = frame.reindex(columns=[*first, *others, "name"]).reset_index(drop=True)
         empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
-        frame = frame.drop(columns=empty if len(frame) else []).reset_index()
-        frame = frame[[*frame.columns[1:], "name"]]
+        frame = frame.drop(columns=empty if len(frame) else [])
         frame.attrs |= {"study": _Context(self), "keys": keys}
         return frame
 
@@ -233,25 +225,23 @@ class Frames:
 
     def _cost(self, name: str, metric: str, samples: pd.DataFrame | None = None) -> pd.Series:
         """The cost of a case as a row of costs, from all of its samples or from some."""
-        recording = self.recording
+        signed = estimating.is_signed(metric)
+        return self._row(name, lambda shown: shown.cost(name, metric, samples), signed)
 
-        def recorded() -> Figure | None:
-            other = recording if self._aside else recording.instead()
-            return other.cost(name, metric) if other else None
+    def _row(self, name: str, figure: Callable[[Recording], Figure], signed: bool) -> pd.Series:
+        """A figure of a job as a row of costs: of the recording from which a page shows it."""
+        shown = self.recording.showing(name)
+        fewest, source = shown.fewest(name), self._source(shown)
+        return estimating.series(figure(shown), source, signed=signed, fewest=fewest)
 
-        own = None
-        if not self._aside and recording.showing(name) is recording:
-            own = recording.cost(name, metric)
-            if samples is not None:
-                own = recording.cost_of(name, metric, samples)
-        signed, fewest = estimating.is_signed(metric), recording.fewest(name)
-        return estimating.series(own, recorded, signed=signed, fewest=fewest)
+    def _source(self, shown: Recording) -> str:
+        return RECORDED * (shown.is_aside or shown is not self.recording)
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
-        known = [*metrics.KINDS, *self.recording.every.select_dtypes("number")]
-        if name not in known and not metrics.SERIES.fullmatch(name):
-            hint = nearest(metrics.column(name), known)
+        known = [*metrics.KINDS, *self.recording.frame.select_dtypes("number")]
+        if name not in known and not metrics.SERIES.fullmatch(str(name)):
+            hint = nearest(metrics.column(str(name)), known)
             raise self._error(f"there is no metric {name!r}", hint)
 
     @of_run
@@ -276,6 +266,10 @@ class Frames:
             parts = {name: self.compare(name, under, metric, **filters) for name in over}
             comparison = pd.concat(parts, names=["variant"])
             return comparison.reorder_levels([*map(str, comparison.index.names[1:]), "variant"])
+        for side in (over, under):
+            if not isinstance(side, str | Mapping):
+                hint = "name a variant, or filters; only the first may be a list, of variants"
+                raise self._error(f"{side!r} is no side of a comparison", hint)
         sides = [
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
@@ -290,6 +284,9 @@ class Frames:
                 hint = f"name {' or '.join(differing)} as a filter"
                 raise self._error(f"there are two costs of {side}", hint)
         comparison = estimating.compare(frames[0], frames[1], keys)
+        if comparison.empty and all(map(len, frames)):
+            hint = f"the sides have no {', '.join(keys)} in common; name it as a filter of each"
+            raise self._error("the comparison has no row", hint)
         if keys != ["release"]:
             return comparison
         releases = self._jobs["release"].cat.categories
@@ -340,12 +337,11 @@ class Frames:
     # --- Profiles and traces -----------------------------------------------
 
     def _profiles(self) -> Iterator[tuple[dict[str, Any], Profile]]:
-        """Each CPU profile, with the name of its job, and its round."""
+        """Each CPU profile, with the name of its job, its round and its source."""
         for job in self._due(self._cases["profiles"]).index:
-            recording = self.recording.showing(job)
-            source = RECORDED * (self._aside or recording is not self.recording)
-            for round_, profile in recording.cpu_profiles[job].items():
-                yield {"job": job, "round": round_, "source": source}, profile
+            shown = self.recording.showing(job)
+            for number, profile in shown.cpu_profiles[job].items():
+                yield {"job": job, "round": number, "source": self._source(shown)}, profile
 
     @cached_property
     @of_run
@@ -382,44 +378,60 @@ class Frames:
         high (95 %), rounds, n (profiles). With `by_profile` a row per profile instead: the keys,
         part, round, percent.
         """
-        functions = _parts_of(parts, tuple(within), tuple(of))
+        chosen: dict[str, Callable[[Profile], float]] = {
+            name: partial(_phase_of, name) for name in stacks.PHASES
+        }
+        if parts is not None:
+            self._check_functions(within, of, *parts.values())
+            chosen = {
+                name: partial(_share_of, tuple(functions), tuple(within), tuple(of))
+                for name, functions in parts.items()
+            }
         rows: list[dict[str, Any]] = []
         if by_profile:
             for job, profile in self._profiles():
-                shares = {part: 100 * of_part(profile) for part, of_part in functions.items()}
-                rows += [{**job, "part": part, "percent": shares[part]} for part in shares]
+                for part, share in chosen.items():
+                    rows.append({**job, "part": part, "percent": 100 * share(profile)})
             values = ["round", "part", "percent", "source"]
             return self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
         for job in self._due(self._cases["profiles"]).index:
-            for part, of_part in functions.items():
-                share = self._share(str(job), of_part)
-                rows.append({"job": job, "part": part, **share})
+            for part, share in chosen.items():
+                rows.append({"job": job, "part": part, **self._share(str(job), share)})
         frame = self._keyed(rows, ["part", *COSTS], "profiles", filters)
         return frame.dropna(subset="value").reset_index(drop=True)
 
     def _share(self, job: str, of: Callable[[Profile], float]) -> pd.Series:
         """The share of a job's profiles as a row of costs, in percent."""
-        recording = self.recording
 
-        def percent(of_run: Recording) -> Figure:
-            return propagate(lambda share: 100 * share, [of_run.share(job, of)])
+        def percent(shown: Recording) -> Figure:
+            return propagate(lambda share: 100 * share, [shown.share(job, of)])
 
-        def recorded() -> Figure | None:
-            other = recording if self._aside else recording.instead()
-            return percent(other) if other else None
-
-        own = not self._aside and recording.showing(job) is recording
-        row = estimating.series(percent(recording) if own else None, recorded, signed=True)
+        row = self._row(job, percent, signed=True)
         row[["low", "high"]] = row[["low", "high"]].astype(float).clip(0, 100)
         return row
 
-    def _stored(self, read: Callable[[Run, str], Iterable[T]]) -> Iterator[tuple[str, T]]:
-        """What a file of each job holds; a file that cannot be read is named and left out."""
-        for name in self.recording.jobs:
-            try:
-                yield from ((name, each) for each in read(self.recording.showing(name).run, name))
-            except GccostError as error:
-                print(f"a file is left out: {error}")
+    def _check_functions(self, *lists: Iterable[str]) -> None:
+        """Raise GccostError for a text in place of a list, and for a list that no profile knows.
+
+        Some functions of a list may be those of other releases; the document's profile counts.
+        """
+        for names in lists:
+            if isinstance(names, str):
+                raise self._error(f"{names!r} is no list of functions", f"write [{names!r}]")
+        wanted, document = [names for names in lists if names], f"{self.name}-profile"
+        known, count = set[str](), 0
+        if (paths.PUBLISHED / f"{document}.csv").exists():
+            known.update(published.table(document).get("function", ()))
+        for recording in filter(None, (self.recording, self.recording.recorded)):
+            for profiles in recording.cpu_profiles.values():
+                known.update(*(profile.names for profile in profiles.values()))
+                count += len(profiles)
+            wanted = [names for names in wanted if not any(_is_among(n, known) for n in names)]
+        for names in wanted if count else ():
+            what = f"no profile has a function {' or '.join(names)}"
+            if count >= _MANY:
+                raise self._error(what, nearest(next(iter(names)), known))
+            print(f"{what}, but there are {count} profiles only")
 
     @cached_property
     @of_run
@@ -429,12 +441,15 @@ class Frames:
         Columns: number, at (s), percent, cpu_ms, start_mb, live_mb, goal_mb, forced. A trace
         that cannot be read is named and left out.
         """
-
-        def cycles(run: Run, name: str) -> Iterable[gctrace.Cycle]:
-            path = run.gctrace(name)
-            return gctrace.read(path).cycles if path.exists() else ()
-
-        rows = [{"job": name} | gctrace.values(each) for name, each in self._stored(cycles)]
+        rows: list[dict[str, Any]] = []
+        for name in self.recording.jobs:
+            path = self.recording.showing(name).run.gctrace(name)
+            try:
+                cycles = gctrace.read(path).cycles if path.exists() else ()
+            except GccostError as error:
+                print(f"a file is left out: {error}")
+            else:
+                rows += [{"job": name, **gctrace.values(cycle)} for cycle in cycles]
         return self._keyed(rows, list(gctrace.VALUES))
 
     @of_run
@@ -469,18 +484,6 @@ def _varies(column: pd.Series) -> bool:
     return len(column.drop_duplicates()) > 1
 
 
-def _parts_of(
-    parts: Mapping[str, Iterable[str]] | None, within: tuple[str, ...], of: tuple[str, ...]
-) -> dict[str, Callable[[Profile], float]]:
-    """The share of a profile that each part has; the phases of a special's life without parts."""
-    if parts is not None:
-        return {
-            name: partial(_share_of, tuple(functions), within, of)
-            for name, functions in parts.items()
-        }
-    return {name: partial(_phase_of, name) for name in stacks.PHASES}
-
-
 def _share_of(
     functions: tuple[str, ...], within: tuple[str, ...], of: tuple[str, ...], profile: Profile
 ) -> float:
@@ -489,6 +492,12 @@ def _share_of(
 
 def _phase_of(name: str, profile: Profile) -> float:
     return stacks.phases(profile)[name]
+
+
+def _is_among(name: str, known: Iterable[str]) -> bool:
+    """Whether a function is known; a name that ends in "*" stands for all with that prefix."""
+    prefix = name.removesuffix("*")
+    return name in known or (prefix != name and any(map(str.startswith, known, repeat(prefix))))
 
 
 class _Context:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine, words
 from gccost.judging.recorded import recorded
+from gccost.judging.recording import Recording
 from gccost.judging.rules import asked
 from gccost.measuring import benchfmt, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, one_of
@@ -46,12 +46,14 @@ class OpenedStudy(Frames):
     `then` and `today` are the releases that its claims are tested on, such as "Go 1.20.14".
     """
 
-    mode: Mode
-    notices: tuple[str, ...]  # the reasons for showing this run
-
     def __repr__(self) -> str:
         count = len(self.recording.frame)
         return f"<study {self.name}, run {self.run}, {count} samples>"
+
+    @property
+    def mode(self) -> Mode:
+        """Whether the run is your own ("measure") or a recorded one ("replay")."""
+        return self.recording.mode
 
     @property
     def releases(self) -> list[str]:
@@ -76,11 +78,11 @@ class OpenedStudy(Frames):
 
         It is open if the figures of the run cannot be used.
         """
-        details = notice([self.recording], self.mode, self.notices)
+        details = notice([self.recording])
         whose = "Recorded run" if self.mode == "replay" else "Your run"
         manifest = self.recording.manifest
         cpu = words(manifest["machine"].get("cpu"))
-        count = len(caveats([self.recording], self.notices))
+        count = len(caveats([self.recording]))
         noted = f"; {count} caveat{'s' * (count != 1)}" if count else ""
         line = f"{whose} of {manifest['created'][:10]}, {cpu}, {self.cpus} CPUs{noted}"
         opened = " open" if manifest["scale"] < 1 else ""
@@ -112,12 +114,6 @@ class OpenedStudy(Frames):
         reason, holds_from, holds_to, document.
         """
         return ledger.frame(self._rows)
-
-    @property
-    @of_run
-    def sides(self) -> pd.DataFrame:
-        """The samples of claims on ratios of two times, with id and side ("over", "under")."""
-        return ledger.sides(self._rows, self.recording)
 
     def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
         """The verdicts of claims as a table, with the rule and its range, and the reason.
@@ -176,7 +172,7 @@ class OpenedStudy(Frames):
                 printed = programs.run(command, languages.of(study), release)
             except MissingTool as error:
                 print(f"The command cannot run here, so its recorded output is shown. {error}")
-                return OpenedStudy(*opening.shown(study, Settings("replay"))).shell(command)
+                return OpenedStudy(opening.shown(study, Settings("replay"))).shell(command)
             self.recording.run.store_shell(command, command, printed)
             print(f"{title}, run just now")
         elif entries:
@@ -220,8 +216,9 @@ def open_study(name: str, run: str = "") -> OpenedStudy:
     """
     drawing.theme()
     study = declared(name)
-    chosen = opening.chosen(study, run) if run else opening.shown(study, Settings.read())
-    return OpenedStudy(*chosen)
+    if run:
+        return OpenedStudy(opening.chosen(study, run))
+    return OpenedStudy(opening.shown(study, Settings.read()))
 
 
 def listed_runs() -> pd.DataFrame:
@@ -252,7 +249,7 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        return opening.rows(self.studies)
+        return opening.rows({name: each.recording for name, each in self.studies.items()})
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -260,20 +257,13 @@ class Results:
 
         `source` is "your run" or "the recorded run"; a quick run does not measure every study.
         """
-        said = {"measure": "your run", "replay": "the recorded run"}
+        said = {"measure": opening.OWN, "replay": "the recorded run"}
         runs_of = {name: said[study.mode] for name, study in self.studies.items()}
         source = [
             said["replay"] if row.is_recorded else runs_of.get(row.study.name, "")
             for row in self._rows
         ]
         return ledger.frame(self._rows).assign(source=source)
-
-    @property
-    def sides(self) -> pd.DataFrame:
-        """The processes that claims compare, of all studies, as in a study's `sides`."""
-        parts = [each.sides for each in self.studies.values()]
-        filled = [part for part in parts if len(part)] or parts
-        return pd.concat(filled, ignore_index=True).infer_objects()
 
     def study(self, name: str) -> OpenedStudy:
         """One of the studies, opened."""
@@ -318,14 +308,10 @@ class Results:
         return results_of.machines(ledgers) if ledgers else None
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        of_run: dict[Path, list[OpenedStudy]] = {}
+        by_run: dict[Path, list[Recording]] = {}
         for each in self.studies.values():
-            of_run.setdefault(each.recording.run.folder, []).append(each)
-        notices = [
-            notice([s.recording for s in shown], shown[0].mode, chain(*(s.notices for s in shown)))
-            for shown in of_run.values()
-        ]
-        return tables.stacked(notices)._repr_mimebundle_()
+            by_run.setdefault(each.recording.run.folder, []).append(each.recording)
+        return tables.stacked([*map(notice, by_run.values())])._repr_mimebundle_()
 
 
 def results(*, sittings: int = 1) -> Results:
@@ -338,15 +324,11 @@ def results(*, sittings: int = 1) -> Results:
     own = [len(run.manifest()["sittings"]) for run in runs.all_runs(paths.runs())]
     if max(own, default=0) < sittings:
         settings = Settings("replay")
-    studies = opening.every(settings)
-    others = opening.aside(studies)
-    return Results(
-        {name: OpenedStudy(*each, _aside=name in others) for name, each in studies.items()}
-    )
+    return Results({name: OpenedStudy(each) for name, each in opening.every(settings).items()})
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
     drawing.theme()
     settings = Settings("measure", one_of(BUDGETS, budget, "budget"))
-    return OpenedStudy(*opening.measured(declared(name), settings))
+    return OpenedStudy(opening.measured(declared(name), settings))

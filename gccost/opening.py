@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool, nearest
@@ -22,15 +21,8 @@ from gccost.measuring.settings import Mode, Settings
 from gccost.showing import progress
 from gccost.studies import STUDIES, repeated
 
+OWN = "your run"
 _INSTEAD = "a recorded run is shown."
-
-
-class Shown(NamedTuple):
-    """A study's recording, whether it is your own run, and the reasons for showing it."""
-
-    recording: Recording
-    mode: Mode
-    notices: tuple[str, ...]
 
 
 def reference(study: Study) -> Run:
@@ -47,7 +39,7 @@ def reference(study: Study) -> Run:
     )
 
 
-def shown(study: Study, settings: Settings) -> Shown:
+def shown(study: Study, settings: Settings) -> Recording:
     """Open a study without measuring: your newest run that holds it, or a recorded one.
 
     A run that measuring would resume comes first, then one of the session's scale: a trial is
@@ -55,7 +47,7 @@ def shown(study: Study, settings: Settings) -> Shown:
     """
     if settings.mode == "replay":
         return _replayed(study)
-    own = [run for run in runs.all_runs(paths.runs()) if run.samples_txt.exists()]
+    own = [run for run, whose in listed() if whose == OWN]
     holding = [run for run in own if study.name in run.studies]
     if not holding:
         return _replayed(study, _why_recorded(study, own))
@@ -67,7 +59,7 @@ def shown(study: Study, settings: Settings) -> Shown:
     return _shown(study, max(holding, key=preferred))
 
 
-def chosen(study: Study, name: str) -> Shown:
+def chosen(study: Study, name: str) -> Recording:
     """Open a study as one run shows it, which may be unfinished.
 
     `name` may be shortened, or the folder of a run from elsewhere.
@@ -90,11 +82,9 @@ def chosen(study: Study, name: str) -> Shown:
 
 def listed() -> list[tuple[Run, str]]:
     """Every run that has samples, oldest first, and whose it is: "your run" or "recorded"."""
-    entries = [(run, "recorded") for run in recorded()]
-    entries += [(run, "your run") for run in runs.all_runs(paths.runs())]
-    return sorted(
-        (each for each in entries if each[0].samples_txt.exists()), key=lambda of: of[0].name
-    )
+    known = [*recorded(), *runs.all_runs(paths.runs())]
+    entries = [(run, OWN if run.folder.parent == paths.runs() else "recorded") for run in known]
+    return sorted((e for e in entries if e[0].samples_txt.exists()), key=lambda e: e[0].name)
 
 
 def why_anew(plan: planning.Plan) -> str:
@@ -128,23 +118,23 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
     return f"Your runs do not hold this study, so {_INSTEAD} To measure it: {how}"
 
 
-def _shown(study: Study, run: Run, *notices: str) -> Shown:
+def _shown(study: Study, run: Run, *notices: str) -> Recording:
     """A run; a trial says that it is one."""
-    own = run.folder.parent == paths.runs()
-    notices += runs.skipped(paths.runs()) if own else runs.skipped(paths.reference())
+    recording = Recording(study, run)
+    own = recording.mode == "measure"
+    notices += runs.skipped(paths.runs() if own else paths.reference())
     notices += () if own else runs.changed(run)
-    manifest = run.manifest()
-    recording = Recording.load(study, run)
+    manifest = recording.manifest
     if languages.changed(study, manifest["programs"]):
         anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
         notices += (f"The measured programs have changed since this run was {anew}.",)
     if manifest["scale"] < 1:
         shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
         notices = (f"This run is a trial: {shorter}, so its figures mean nothing.", *notices)
-    return Shown(recording, "measure" if own else "replay", notices)
+    return replace(recording, notices=notices)
 
 
-def measured(study: Study, settings: Settings) -> Shown:
+def measured(study: Study, settings: Settings) -> Recording:
     """Measure what your run of a study lacks, and open it.
 
     Without a toolchain it opens a recorded run.
@@ -169,7 +159,7 @@ def _plan(study: Study, settings: Settings, watched: Progress | None = None) -> 
     return planning.plan([study], settings.budget, standing, fetch=fetch, progress=shown)
 
 
-def _replayed(study: Study, *notices: str) -> Shown:
+def _replayed(study: Study, *notices: str) -> Recording:
     run = reference(study)
     if study.name not in run.studies:
         how = f"{study.name} has not been recorded yet; measure it with {_measure(study)}."
@@ -177,27 +167,20 @@ def _replayed(study: Study, *notices: str) -> Shown:
     return _shown(study, run, *notices)
 
 
-def every(settings: Settings) -> dict[str, Shown]:
-    """Every study that has a run to show, by name, without measuring."""
-    chosen = [each for each in STUDIES.values() if is_shown(each, settings.mode)]
-    return {each.name: shown(each, settings) for each in chosen}
+def every(settings: Settings) -> dict[str, Recording]:
+    """Every study that has a run to show, by name, without measuring.
+
+    Studies that a recorded run shows stand aside if your run shows others.
+    """
+    chosen = [shown(each, settings) for each in STUDIES.values() if is_shown(each, settings.mode)]
+    is_mixed = len({each.mode for each in chosen}) > 1
+    aside = (replace(each, is_aside=is_mixed and each.mode == "replay") for each in chosen)
+    return {each.study.name: each for each in aside}
 
 
-def rows(opened: Mapping[str, Any]) -> list[Row]:
+def rows(recordings: Mapping[str, Recording]) -> list[Row]:
     """The ledger of all studies, from those that are shown."""
-    recordings = {name: each.recording for name, each in opened.items()}
-    others = aside(opened)
-    return [
-        replace(row, is_recorded=row.is_recorded or row.study.name in others)
-        for row in ledger.shown(recordings, STUDIES.values())
-    ]
-
-
-def aside(opened: Mapping[str, Any]) -> set[str]:
-    """The names of the studies that a recorded run shows next to others that your run shows."""
-    modes = {name: each.mode for name, each in opened.items()}
-    recorded_ones = {name for name, mode in modes.items() if mode == "replay"}
-    return recorded_ones if len(recorded_ones) < len(modes) else set()
+    return ledger.shown(recordings, STUDIES.values())
 
 
 def is_shown(study: Study, mode: Mode) -> bool:

@@ -19,6 +19,7 @@ IN_GO = "go-*.ipynb"  # the notebooks in Go
 ARTIFACT = ROOT / "docs" / "artifact.md"
 PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"
+GO_PACKAGES = ROOT / "data" / "go-packages.txt"
 BENCHMARKS = ROOT / "data" / "benchmarks.csv"
 CACHE = ROOT / ".cache"
 

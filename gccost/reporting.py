@@ -107,7 +107,7 @@ def write_documents(results: Path, settings: Settings) -> None:
         svg = as_file(drawn["image/svg+xml"])
         write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
         shown = opening.every(settings)
-        recorded = [each.recording.run for each in shown.values()]
+        recorded = [each.run for each in shown.values()]
         write_whole(paths.ARTIFACT, appendix(opening.rows(shown), recorded).encode())
 
 

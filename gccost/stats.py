@@ -1,16 +1,16 @@
 """Estimates and intervals for the campaign, the claims and the charts.
 
 **The cost of a case** in a sitting is the lower quartile of what its processes print, such as
-ns/op: other programs on the machine only slow a loop down. It is the `quartile` of one value per
-round, which is the lower quartile of the round's processes. A rate is read as a time per
-operation. Memory and counts are medians.
+ns/op: other programs on the machine only slow a loop down. It is that of one value per round,
+which is the lower quartile of the round's processes. A rate is read as a time per operation.
+Memory and counts are medians. `gccost.judging.kinds` has this in pandas.
 
 **The sitting is the unit of error.** A sitting is one call of `make report`. A ratio is computed in
 each sitting that has both sides in `FEWEST` rounds, and the sittings' logs are averaged. Its error
 has two parts:
 
-- within a sitting, the scatter of processes, from the lower half (`scatter`), pooled over the run's
-  cases of a kind of loop;
+- within a sitting, the scatter of processes, from the lower half, pooled over the run's cases of
+  a kind of loop;
 - between sittings, the spread of this very ratio. A run with one or two sittings takes that of the
   recorded sittings. From three sittings on, or if the ratio was never recorded, it is that of its
   own sittings, shrunk to the recorded one, or else to the run-to-run spreads of its kinds, with
@@ -19,10 +19,6 @@ has two parts:
 The half-width is Student's t, with the degrees of freedom of the spread between sittings: `WEIGHT`
 more than those of its own sittings where it is shrunk. Any function of costs is treated like a
 ratio (`propagate`): differences and shares on the linear scale, everything else on the log scale.
-
-**Verdicts** are computed once, at the end of a sitting, on all samples. The 99 % interval must
-clear a bound by 5 % (`MARGIN`); see `gccost.judging.rules`. They are not corrected for multiple
-testing.
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ from math import exp, fsum, inf, isfinite, isnan, log, nan, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 Floats = NDArray[np.float64]
@@ -45,31 +41,8 @@ FEWEST = 3  # rounds of a sitting that counts, and sittings that show a spread
 WEIGHT = 4  # degrees of freedom of the prior of a run-to-run spread
 # The variances of a lower quartile and of a median of normal errors over that of a mean.
 QUARTILE, MEDIAN = 1.857, pi / 2
-_NORMAL = 0.6745  # standard deviations from a normal's median to its lower quartile
 _STEP = 1e-4  # relative, for the slopes of the delta method
 _LARGEST = 700.0  # exp(700) is near the largest float
-
-
-def quartile(values: ArrayLike) -> float:
-    """The lower quartile, by a definition whose bias hardly depends on the number of values.
-
-    np.quantile(values, 0.25, method="median_unbiased"), written out: pages compute it often.
-    """
-    x = np.sort(np.asarray(values, dtype=np.float64))
-    place = min(max((x.size + 1 / 3) / 4 - 2 / 3, 0.0), x.size - 1.0)
-    at = int(place)
-    return float(x[at] + (place - at) * (x[min(at + 1, x.size - 1)] - x[at]))
-
-
-def scatter(groups: Sequence[ArrayLike]) -> float:
-    """The standard deviation of rounds, from the lower halves of groups of `FEWEST` or more.
-
-    It is that of normal errors whose lower quartile lies as far below their median. NaN without
-    such a group.
-    """
-    parts = [np.asarray(group, dtype=np.float64) for group in groups]
-    below = [float(np.median(part)) - quartile(part) for part in parts if part.size >= FEWEST]
-    return fsum(below) / len(below) / _NORMAL if below else nan
 
 
 class Sitting(NamedTuple):
@@ -86,6 +59,7 @@ class Figure(NamedTuple):
     `spread` is the standard deviation between sittings that the kinds of its loops show, in the
     unit of the value; NaN if nothing shows it. `n` is the number of processes, `costs` the number
     of costs that it is computed from. `controls` has the ratio of each A/A control to its case.
+    `recorded` is the recorded run's figure of the same thing.
     """
 
     sittings: Mapping[float, Sitting] = {}
@@ -93,6 +67,10 @@ class Figure(NamedTuple):
     n: int = 0
     costs: int = 1
     controls: Mapping[str, Figure] = {}
+    recorded: Figure | None = None
+
+    def __repr__(self) -> str:
+        return "…"
 
     @property
     def counted(self) -> list[Sitting]:
@@ -105,14 +83,12 @@ class Figure(NamedTuple):
         """The number of its rounds."""
         return sum(each.rounds for each in self.counted)
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether a sitting has enough rounds for an interval."""
-        return any(each.rounds >= FEWEST for each in self.sittings.values())
-
 
 def propagate(function: Callable[..., float], figures: Sequence[Figure]) -> Figure:
-    """The figure function(value, …), in each sitting that all figures have, by the delta method."""
+    """The figure function(value, …), in each sitting that all figures have, by the delta method.
+
+    The recorded one is that of the recorded figures, if all have one.
+    """
     common = set.intersection(*(set(figure.sittings) for figure in figures))
     made, spreads = {}, []
     for number in sorted(common):
@@ -129,7 +105,9 @@ def propagate(function: Callable[..., float], figures: Sequence[Figure]) -> Figu
     spread = sqrt(fsum(spreads) / len(spreads)) if spreads else nan
     controls = {name: each for figure in figures for name, each in figure.controls.items()}
     n, costs = min(figure.n for figure in figures), sum(figure.costs for figure in figures)
-    return Figure(made, spread, n, costs, controls)
+    known = [figure.recorded for figure in figures if figure.recorded is not None]
+    recorded = propagate(function, known) if len(known) == len(figures) else None
+    return Figure(made, spread, n, costs, controls, recorded)
 
 
 def _slope(function: Callable[..., float], values: list[float], at: int) -> float:
@@ -177,33 +155,10 @@ class Estimate:
         """Whether x is in the interval, including its ends."""
         return self.low <= x <= self.high
 
-    def after(self, rounds: float = 1.0, sittings: float = 1.0) -> Estimate:
-        """The estimate with so many times the rounds and sittings, if it stayed the same."""
-        share = sqrt((self.lasting + (1 - self.lasting) / rounds) / sittings)
-        value = self.value
-
-        def moved(end: float) -> float:
-            by_ratio = self.low > 0
-            return value * (end / value) ** share if by_ratio else value + (end - value) * share
-
-        parts = tuple(part.after(rounds, sittings) for part in self.parts)
-        return replace(self, low=moved(self.low), high=moved(self.high), parts=parts)
-
 
 def nothing(confidence: float = SHOWN) -> Estimate:
     """The estimate without any sample."""
     return Estimate(nan, -inf, inf, 0, 0, confidence)
-
-
-def exactly(value: float, n: int, rounds: int) -> Estimate:
-    """The estimate of what has no error, such as a count of events."""
-    return Estimate(value, value, value, n, rounds, 1.0)
-
-
-def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -> Estimate:
-    """An estimate that rests on others of one confidence, with the fewest samples and rounds."""
-    n, rounds = min(e.n for e in parts), min(e.rounds for e in parts)
-    return Estimate(value, low, high, n, rounds, parts[0].confidence)
 
 
 def between(figure: Figure, *, signed: bool = False) -> tuple[float, int]:
@@ -223,14 +178,8 @@ def scaled(figure: Figure, signed: bool) -> tuple[Floats, Floats, float]:
     return np.log(values), errors / values, figure.spread / exp(float(np.log(values).mean()))
 
 
-def estimate(
-    figure: Figure,
-    confidence: float = SHOWN,
-    *,
-    signed: bool = False,
-    recorded: Figure | None = None,
-) -> Estimate:
-    """A figure with its interval; `recorded` is the recorded run's figure of the same thing.
+def estimate(figure: Figure, confidence: float = SHOWN, *, signed: bool = False) -> Estimate:
+    """A figure with its interval.
 
     It is symmetric on the log scale, or on the linear scale for a value that may be zero or
     negative (`signed`). A ratio's is at least as wide as those of its A/A controls.
@@ -241,9 +190,10 @@ def estimate(
     centre, k = float(values.mean()), len(values)
     value = centre if signed else exp(centre)
     whole = Estimate(value, -inf, inf, figure.n, figure.rounds, confidence)
-    if not figure.is_enough or not np.isfinite(errors).all():
+    is_enough = any(each.rounds >= FEWEST for each in figure.counted)
+    if not is_enough or not np.isfinite(errors).all():
         return whole
-    spread, freedom = prior(recorded, kinds, signed)
+    spread, freedom = prior(figure.recorded, kinds, signed)
     if k >= FEWEST or not freedom:
         own, _ = between(figure, signed=signed)
         freedom = k - 1 + WEIGHT
@@ -253,7 +203,7 @@ def estimate(
     lasting = spread / (spread + within) if spread + within else 0.0
     if signed:
         return replace(whole, low=value - half, high=value + half, lasting=lasting)
-    half = max(half, _of_controls(figure, confidence, recorded))
+    half = max(half, _of_controls(figure, confidence))
     factor = exp(half) if half < _LARGEST else inf
     return replace(whole, low=value / factor, high=value * factor, lasting=lasting)
 
@@ -264,15 +214,10 @@ def _has_values(figure: Figure, signed: bool) -> bool:
     return bool(values) and all(isfinite(value) and (signed or value > 0) for value in values)
 
 
-def _of_controls(figure: Figure, confidence: float, recorded: Figure | None) -> float:
+def _of_controls(figure: Figure, confidence: float) -> float:
     """Half the widest interval of a ratio's A/A controls, in logs; 0 without any."""
-    if figure.costs < 2:
-        return 0.0
-    known = recorded.controls if recorded else {}
-    made = [
-        estimate(control, confidence, recorded=known.get(name))
-        for name, control in figure.controls.items()
-    ]
+    controls = figure.controls.values() if figure.costs > 1 else ()
+    made = [estimate(control, confidence) for control in controls]
     return max((log(each.high / each.value) for each in made if isfinite(each.high)), default=0.0)
 
 

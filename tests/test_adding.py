@@ -86,7 +86,7 @@ def test_a_run_takes_the_run_to_run_spreads_of_the_recorded_one(folder):
 
         added(folder, rounds=12, change=sitting)
         alone = recordings.record(folder, rounds=4)  # with one sitting
-        return kinds.of_recorded(alone).spread("finalizer", METRIC)
+        return kinds.of_recorded(alone).spread(METRIC)["finalizer"]
 
     assert spread(0.0) < 0.01
     assert 0.03 < spread(-0.05) < 0.12
@@ -386,14 +386,11 @@ def test_the_verdicts_of_two_machines_are_next_to_each_other(two):
 
 
 def test_a_run_that_fails_later_costs_its_own_line(two, monkeypatch):
-    load = Recording.load
-
-    def fail(study, run):
-        if run.manifest()["machine"]["allowed_cpus"] == 16:
+    def fail(recording: Recording) -> None:
+        if recording.run.manifest()["machine"]["allowed_cpus"] == 16:
             raise ZeroDivisionError("a \x1b[2J surprise")
-        return load(study, run)
 
-    monkeypatch.setattr(Recording, "load", fail)
+    monkeypatch.setattr(Recording, "__post_init__", fail)
     shown = results.machines(by_machine(ALL)).text
     assert two[0] in shown
     assert re.search(rf"{re.escape(two[1])}.* cannot be judged: .*: a \[2J surprise", shown)

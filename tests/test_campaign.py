@@ -317,7 +317,7 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
         assert (DUMMY_L4 in {question.cases for question in standing.open_questions}) is expected
         assert bool(standing.left) is not expected
     # No verdict depends on the recorded run, however narrow its intervals are.
-    rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
+    rows = ledger.rows({"lemire": Recording(LEMIRE, run)}, [LEMIRE])
     (row,) = (r for r in rows if (r.claim.id, r.release) == ("L4", TODAY_GO))
     assert row.verdict.label is Label.UNDECIDED
 
@@ -356,8 +356,8 @@ def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     assert set(counted(run, plan).values()) <= {TINY.rounds}
     standing = plan.standing(run)
     assert standing.open_questions == ()
-    assert standing.decided == 8  # of five claims on two releases; L3's profiles are empty
-    assert standing.verdicts == 10
+    assert standing.decided == 8  # of four claims on two releases; L3 needs macOS
+    assert standing.verdicts == 8
 
 
 def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
@@ -370,7 +370,7 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
         if name == "lemire":
             assert set(run.manifest()["programs"]) == {"cstr"}
             assert set(sampler.taken) == {job["benchmark"] for job in LEMIRE.jobs.values()}
-            assert "of 10 verdicts decided" in result.output
+            assert "of 8 verdicts decided" in result.output
         assert f"{len(run.reading().samples)} samples in " in result.output
 
 
@@ -449,7 +449,7 @@ def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler, mo
     assert run.manifest()["troubles"] == {
         name: ["this machine's memory allows 4,000 operations only"]
     }
-    capped = Recording.load(of, run).processes(name)
+    capped = Recording(of, run).processes(name)
     assert len(capped) == TINY.rounds
     assert set(capped["operations"]) == {4000}
 

@@ -23,11 +23,10 @@ CLOUDFLARE = STUDIES["cloudflare"]
 
 def test_claims_on_few_cpus_say_why_they_are_untestable(tmp_path):
     recording = recorded(tmp_path, "cloudflare", rounds=1)
-    machine = {"allowed_cpus": 48, "cpu_quota": 2.5}
-    recording.run.update(machine=machine)
+    recording.manifest["machine"] |= {"allowed_cpus": 48, "cpu_quota": 2.5}
     rows = ledger.rows({"cloudflare": recording}, [CLOUDFLARE])
     reasons = {row.verdict.reason for row in rows if row.verdict.label is Label.UNTESTABLE}
-    assert reasons == {"it needs 16 CPUs; the machine has 2 CPUs on 2 cores, and an unnamed system"}
+    assert reasons == {"it needs 16 CPUs; the machine has 2 CPUs on 2 cores, and Test OS"}
 
 
 # --- Samples ---------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_unusable_lines_change_no_cost_and_are_listed_up_to_a_number(recorded, c
     copy.append([*(f"{name}\t1600000\t{more}" for more in wrong), f"{name}\t7\t80 ns/op\t1 round"])
     with copy.samples_txt.open("ab") as file:
         file.write(b"\x00\xff garbage\n" + b"BenchmarkX\n" * 999)
-    spoilt = Recording.load(LEMIRE, copy)
+    spoilt = recordings.alone("lemire", copy)
     for case in ("AllocateFree", "AllocateAuto"):
         name = jobs.name(case, TODAY_GO)
         assert spoilt.cost(name) == recorded.cost(name)
@@ -183,7 +183,7 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     said = " ".join(runs.skipped(tmp_path))
     if kind != "run.json":
         shown = opening.shown(STUDIES["lemire"], Settings("replay"))
-        said = notice.notice([shown.recording], shown.mode, shown.notices).text  # of the page
+        said = notice.notice([shown]).text  # of the page
         assert opening.rows({"lemire": shown})
     assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
     assert run.name in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def today(lemire: OpenedStudy) -> pd.DataFrame:
 
 
 def synthetic(folder: Path, name: str = "lemire", **more: object) -> OpenedStudy:
-    return OpenedStudy(recordings.recorded(folder, name, **more), "replay", ())
+    return OpenedStudy(recordings.recorded(folder, name, **more))
 
 
 def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifact_appendix():
@@ -62,7 +63,7 @@ def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifa
     rows = opening.rows(shown)
     golden = (Path(__file__).parent / "golden" / "ledger.csv").read_text(encoding="utf-8")
     assert ledger.table(rows).to_csv(index=False, lineterminator="\n") == golden
-    made = appendix(rows, (each.recording.run for each in shown.values()))
+    made = appendix(rows, (each.run for each in shown.values()))
     assert made == paths.ARTIFACT.read_text(encoding="utf-8"), "run make replay"
     listed = re.findall(r"(?m)^\| ([A-Z]\d+\w?) \|", made)
     assert listed == list(CLAIMS)
@@ -105,8 +106,6 @@ def by_sitting(samples: pd.DataFrame) -> pd.Series:
 
 
 def test_claims_are_judged_from_the_figures_of_compare_which_are_plain_pandas(lemire: OpenedStudy):
-    parts = lemire.sides.groupby(["id", "release", "side"])
-    sides = {key: by_sitting(each) for key, each in parts}
     rows = [row for row in lemire._rows if isinstance(row.claim.quantity, Ratio)]
     assert len(rows) >= 6
     for row in rows:
@@ -117,8 +116,12 @@ def test_claims_are_judged_from_the_figures_of_compare_which_are_plain_pandas(le
         gap = lemire.compare(over, under).loc[row.toolchain]
         ends = (row.estimate.value, row.estimate.low, row.estimate.high)
         assert tuple(gap[ENDS]) == pytest.approx(ends, 1e-6)
-        ratios = sides[row.claim.id, row.toolchain, "over"]
-        ratios = ratios / sides[row.claim.id, row.toolchain, "under"]
+        ratios = truediv(
+            *(
+                by_sitting(lemire.recording.processes(jobs.name(case, row.release)))
+                for case in row.claim.quantity.cases
+            )
+        )
         assert np.exp(np.log(ratios).mean()) == pytest.approx(ends[0], 1e-12)
 
 
@@ -179,7 +182,7 @@ def test_one_round_has_no_interval_and_none_has_no_row(tmp_path):
     alone = costs["variant"] == "finalizer frees"  # nothing shows how much its processes differ
     assert alone.any()
     assert costs.loc[alone, ["low", "high"]].isna().all(axis=None)
-    nothing = OpenedStudy(recordings.empty(tmp_path / "none", "lemire"), "replay", ())
+    nothing = OpenedStudy(recordings.empty(tmp_path / "none", "lemire"))
     empty = (nothing.samples(), nothing.costs(), nothing.shares({"C": ["runtime.cgocall"]}))
     assert all(each.empty for each in (*empty, nothing.controls, nothing.stacks))
     assert nothing.compare(*PAIR, gc="on").ratio.isna().all()
@@ -226,6 +229,11 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "study.compare(*PAIR, 'ns/op')": ("no metric 'ns/op'", "name one of ns"),
     "study.compare('manual', 'finalizer frees')": ("no variant", "name one of manual free"),
     "study.compare({'gc': ['on', 'off']}, {'gc': 'on'})": ("two costs", "name variant or gc"),
+    "study.compare('finalizer frees', ['manual free'])": ("is no side", "name a variant"),
+    "study.costs(['ns'])": (r"no metric \['ns'\]", "name one of ns"),
+    "study.shares({'C': 'runtime.cgocall'})": ("is no list of functions", "write ['runtime"),
+    "study.shares({'C': ['runtime.cgocal']})": ("no profile has", "name one of runtime.cgocall"),
+    "study.shares({'C': ['runtime.cgocall']}, of=['mian*'])": ("no profile has", "name one of"),
     "study.judge('L9')": ("no claim 'L9'", "name one of L4, L3, L1, L2a, L2b"),
     "gccost.source('cstr/cstr.go', 'Alocate')": ("Alocate", "name one of Allocate"),
     "gccost.published('lemire-timing')": ("lemire-timing", "name one of lemire-timings"),
@@ -270,7 +278,7 @@ def test_a_hint_has_the_nearest_first_and_all_if_they_are_few():
 
 def test_every_frame_says_which_run_it_is_of(tmp_path):
     study = synthetic(tmp_path)
-    names = ("controls", "stacks", "traces", "verdicts", "sides")
+    names = ("controls", "stacks", "traces", "verdicts")
     frames = [study.samples(), study.costs(gc="on"), study.shares(), study.calls()]
     frames += [study.compare(*PAIR, gc="on"), *(getattr(study, name) for name in names)]
     assert {frame.attrs["run"] for frame in frames} == {study.run}

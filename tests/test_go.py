@@ -75,8 +75,9 @@ def test_go_tests_pass(libraries):
     print(go("test", "./...", folder=libraries))
 
 
-def test_slab_passes_its_tests_on_the_oldest_release():
+def test_what_others_use_passes_its_tests_on_the_oldest_release():
     print(go("test", "-short", "./...", folder=SLAB, version=DOCUMENT_GO))
+    print(go("test", "-short", "./guardian", version=DOCUMENT_GO))
 
 
 @pytest.mark.parametrize("package", LOAD_DEPENDENT)
@@ -91,8 +92,9 @@ def test_a_load_dependent_go_test_passes_in_one_of_four_attempts(package):
                 raise
 
 
-def test_slab_is_race_free():
+def test_what_others_use_is_race_free():
     print(go("test", "-race", "-short", "./...", folder=SLAB))
+    print(go("test", "-race", "-short", "./guardian"))
     # Under the race detector, sync.Pool drops items at random and leaves slabs half empty, so
     # the tests that count blocks run without it.
     print(go("test", "-race", "-skip=^Test(Conservation|Lifetimes)$", "./remedies"))

@@ -50,6 +50,9 @@ FREED = "AllocateFree,cstr,1000,,,,,,manual free,,slices,short\n"
         ("quick AllocateFree/gogc=/go=today", "", "gogc=", "gogc has no value", "leave it out"),
         ("quick AllocateFree/go=todya", "", "go=todya", "no release 'todya'", "one of today"),
         ("quick AllocateFree", "", "quick AllocateFree", "not name a release", "add /go=today"),
+        ("quick AllocateFree/gogc=of/go=today", "", "gogc", "'of' is no whole number", "like 100"),
+        ("quick AllocateFree/gogc=9..1/go=today", "", "9..1", "range is empty", "write 1..9"),
+        ("quick Mine/go=today", "Mine,cstr,many\n", "Mine", "'many' is no whole number", "like 100"),
         ("quick AllocateFree/gogc=1..x/go=today", "", "1..x", "no range", "write it like"),
         (
             "quick AllocateFree/go=today",
@@ -148,7 +151,7 @@ def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
     table = jobs.read(run.jobs_csv)
     gone = next(iter(table))
     jobs.write(run.jobs_csv, [job for name, job in table.items() if name != gone])
-    recording = Recording.load(STUDIES["lemire"], run)
+    recording = Recording(STUDIES["lemire"], run)
     assert any(f"no job of jobs.csv is named {gone}" in why for why in recording.problems)
     assert gone not in set(recording.frame["name"])
     assert len(set(recording.frame["name"])) == len(table) - 1

@@ -151,7 +151,7 @@ def test_a_new_case_is_measured(machine: FakeMachine, reference, monkeypatch):
     more = replace(of, cases=f"{of.cases} tiny AllocateFree/gogc=50/go=today")
     again = opening.measured(more, Settings("measure", BUDGETS["tiny"]))
     added = jobs.name("AllocateFree/gogc=50", TODAY_GO)
-    assert len(again.recording.processes(added)) == jobs.PROCESSES
+    assert len(again.processes(added)) == jobs.PROCESSES
 
 
 def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference):

@@ -22,8 +22,7 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.claims import Study
-from gccost.judging.questions import questions
-from gccost.measuring import jobs, pack, packed, planning
+from gccost.measuring import pack, packed, planning
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.languages import of
 from gccost.measuring.runs import all_runs
@@ -35,7 +34,7 @@ ALL = list(STUDIES.values())
 
 def make(output: Path, study: Study = LEMIRE) -> Path:
     """Make and unpack a pack of a study whose programs are scripts."""
-    pack.make([study], TINY, questions([study], TINY), output)
+    pack.make([study], TINY, output)
     assert {path.name for path in output.parent.glob("[!.]*pack*")} == {output.name}
     with tarfile.open(output) as tar:
         tar.extractall(output.parent, filter="data")
@@ -80,10 +79,10 @@ def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
     assert not measured.reading().errors
     made = json.loads((unpacked / "pack.json").read_text())
     assert {len(files) for files in made["builds"].values()} == {of(LEMIRE).layouts}
-    planned = planning.plan([LEMIRE], TINY, questions([LEMIRE], TINY))
-    assert measured.table() == planned.jobs
+    planned = planning.plan([LEMIRE], TINY)
+    assert measured.table() == planned.pool
     sampled = {sample.full_name for sample in measured.reading().samples.values()}
-    assert sampled == planned.jobs.keys()
+    assert sampled == planned.pool.keys()
     assert f"gccost add {measured.name}.tar.gz" in done.stdout
     assert run(unpacked).returncode == 0  # another sitting
     assert len(measured.manifest()["sittings"]) == 2
@@ -92,18 +91,6 @@ def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
     copy, _ = reference.add(measured.folder.with_name(f"{measured.name}.tar.gz"), ALL)
     assert copy.reading().samples == measured.reading().samples
     assert copy.manifest()["compilers"] == {"C compiler": "cc 1.0"}
-
-
-def test_every_job_of_a_pack_is_the_planned_case(machine: FakeMachine, tmp_path):
-    studies = [study for study in STUDIES.values() if study.document.startswith("1.")]
-    plan = planning.plan(studies, BUDGETS["standard"], questions(studies, TINY))
-    path = tmp_path / "jobs.csv"
-    jobs.write(path, pack._jobs(plan))
-    for name, job in jobs.read(path).items():
-        case, planned = packed._case(job), plan.pool[name]
-        assert (case.name, case.build) == (name, planned.build)
-        assert jobs.job(case) == plan.jobs[name]
-        assert (case.processes, plan.rounds(case)) == (planned.processes, plan.rounds(planned))
 
 
 def test_an_interrupted_packing_keeps_the_previous_pack(machine, tmp_path, monkeypatch):

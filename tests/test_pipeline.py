@@ -24,7 +24,7 @@ def test_every_case_has_valid_samples(made: Made):
         if of.on_request:
             continue
         cases = [job for name, job in of.jobs.items() if name in measured]
-        frame = Recording.load(of, run).frame
+        frame = Recording(of, run).frame
         rounds = frame.groupby("name")["round"].nunique()
         for job in planning.fitting(cases, run.manifest()["machine"]):
             # A sample that a busy machine disturbs fails, and is measured again.

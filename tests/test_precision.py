@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from math import exp
 from pathlib import Path
 
@@ -105,7 +104,7 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine):
     assert done.exit_code == 0, done.stderr
     (run,) = runs.all_runs(paths.runs())
     assert sizes(run) == WHOLE
-    recording = Recording.load(PRECISION, run)
+    recording = Recording(PRECISION, run)
     assert recording.problems == ()
     assert "precision" in run.studies
     for method in (OURS, COUNT):
@@ -159,7 +158,8 @@ def test_the_median_ratio_follows_its_formula(tmp_path):
     # For ten samples, benchstat's interval goes from the second to the ninth.
     assert counted.value == pytest.approx(10 * exp(0.055))
     assert counted.high / counted.value == pytest.approx(exp(0.035))
-    five = replace(recording, frame=recording.frame[recording.frame["round"] <= 5])
+    frame = recording.frame[recording.frame["round"] <= 5]
+    five = recordings.having(recording, frame=frame)
     assert not five.estimate(MedianRatio(RATIO), TODAY_GO).n
 
 
@@ -168,7 +168,11 @@ def test_the_ledger_shows_what_x9_judges(tmp_path):
     agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
     assert "go test" in results.measured_text(agrees)
     assert spread.estimate.value == pytest.approx(1.0, abs=0.03)
-    one = recording.frame["name"].str.contains("measurement=3")
-    alone = replace(recording, frame=recording.frame[one])
+
+    def third(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if recordings.keys(job)["measurement"] != "3":
+            metrics.clear()
+
+    alone = recordings.recorded(tmp_path / "alone", "precision", rounds=4, change=third)
     rows = ledger.rows({"precision": alone}, [recording.study])
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}

@@ -6,6 +6,7 @@ import math
 import pytest
 from recordings import write_profile as write
 
+from gccost.errors import GccostError
 from gccost.measuring import profiles
 
 
@@ -41,7 +42,7 @@ def test_a_share_counts_the_stacks_that_contain_a_function(profile, asked, share
 def test_inlined_calls_are_part_of_the_stack(tmp_path):
     message = profiles._message()()
     message.sample_type.add(type=1, unit=2)
-    message.string_table.extend(["", "cpu", "nanoseconds", "caller", "inlined"])
+    message.string_table.extend([b"", b"cpu", b"nanoseconds", b"caller", b"inlined"])
     location = message.location.add(id=7)
     for number, name in ((2, 4), (1, 3)):  # the innermost comes first
         message.function.add(id=number, name=name)
@@ -51,6 +52,13 @@ def test_inlined_calls_are_part_of_the_stack(tmp_path):
     assert profiles.read(tmp_path / "p").stacks == ((("caller", "inlined"), 10),)
 
 
-def test_control_characters_in_names_are_replaced(tmp_path):
-    read = profiles.read(write(tmp_path / "p", [(["\x1b[2Jloop", "a\u202eb"], 1)]))
-    assert read.names == {"\ufffd[2Jloop", "a\ufffdb"}
+def test_characters_that_hide_others_are_escaped(tmp_path):
+    read = profiles.read(write(tmp_path / "p", [(["\x1b[2Jloop", "a\u202eb\n", "n" * 10**6], 1)]))
+    assert read.names == {"\\x1b[2Jloop", "a\\u202eb", "n" * 10**4}
+
+
+def test_stacks_of_too_many_functions_are_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "p", [(["main.main"] * 100, 1)] * 400)
+    monkeypatch.setattr(profiles, "MOST", 100 << 10)
+    with pytest.raises(GccostError, match="too many functions"):
+        profiles.read(path)

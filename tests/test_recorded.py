@@ -34,7 +34,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opened
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("GCCOST_MODE", "measure")
     recordings.record(tmp_path / "reference", ns=RECORDED).finish("standard", "done", ["lemire"])
-    recording.of_study.cache_clear()
+    recording._of_study.cache_clear()
 
     def make(**how: Any) -> OpenedStudy:
         made = recordings.record(tmp_path / "runs", cpu="My CPU", **how)
@@ -97,7 +97,7 @@ def test_a_figure_that_no_run_has_is_missing(run):
     reference = opening.reference(study.recording.study)
     kept = [x for x in reference.samples_txt.read_text().splitlines() if "AllocateAuto" not in x]
     reference.samples_txt.write_text("\n".join([*kept, ""]))
-    recording.of_study.cache_clear()
+    recording._of_study.cache_clear()
     gap = gccost.open("lemire", run=study.run).compare(*PAIR, gc="on")
     assert gap.ratio.notna().to_list() == [False, True]
     assert gap.differs.isna().to_list() == [True, False]
@@ -124,7 +124,7 @@ def test_text_and_charts_say_what_is_recorded(run, monkeypatch):
 def test_the_first_page_marks_studies_that_only_the_recorded_run_has(run):
     run()
     studies = gccost.results()
-    assert not studies.study("lemire")._aside
+    assert not studies.study("lemire").recording.is_aside
     sources = studies.verdicts.groupby("id").source.unique().map(list)
     assert (sources["L1"], sources["X10"]) == (["your run"], ["the recorded run"])
     rows = opening.rows(opening.every(Settings("replay")))

@@ -32,7 +32,7 @@ recorded = runs.all_runs(paths.reference())
 def recording(request) -> Recording:
     """The recording of each study, in turn."""
     of = STUDIES[request.param]
-    return Recording.load(of, reference(of))
+    return Recording(of, reference(of))
 
 
 # Variants without manual frees: their cost includes the collector's, so it must run.

@@ -44,7 +44,7 @@ def test_a_missing_release_is_reported_and_skipped(tools: FakeTools):
         assert said in done.stderr
     run = tools.the_run()
     assert "releases" in run.studies
-    assert set(Recording.load(STUDY, run).releases) == {*GO_RELEASES} - {missing}
+    assert set(Recording(STUDY, run).releases) == {*GO_RELEASES} - {missing}
 
 
 # --- Building -----------------------------------------------------------------------

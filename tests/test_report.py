@@ -409,7 +409,7 @@ def test_chart_colours_have_contrast_and_distinct_markers():
 def results(tmp_path_factory) -> Results:
     """The results of a synthetic run of lemire."""
     made = recordings.recorded(tmp_path_factory.mktemp("results"), rounds=4)
-    return Results({"lemire": OpenedStudy(made, "replay", ())})
+    return Results({"lemire": OpenedStudy(made)})
 
 
 def test_missing_studies_are_shown_as_not_measured(results: Results):

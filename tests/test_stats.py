@@ -7,12 +7,14 @@ from math import exp, inf, isnan, log, nan, sqrt
 from operator import sub, truediv
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from gccost.judging.kinds import cost
+from gccost.judging.kinds import SITTING, quartile, scatter
+from gccost.judging.ledger import after
 from gccost.judging.models import amount, heterogeneity, linearity
 from gccost.stats import (
     FEWEST,
@@ -26,8 +28,6 @@ from gccost.stats import (
     between,
     estimate,
     propagate,
-    quartile,
-    scatter,
 )
 
 times = st.lists(st.floats(1e-6, 1e12), min_size=1, max_size=20)
@@ -53,10 +53,17 @@ def t(freedom: float, confidence: float) -> float:
 # --- a sitting --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", range(1, 21))
-def test_a_quartile_is_numpys_that_hardly_depends_on_the_number_of_values(n):
-    x = np.random.default_rng(n).lognormal(size=n)
-    assert quartile(x) == pytest.approx(np.quantile(x, 0.25, method="median_unbiased"), rel=1e-14)
+def rounds(*sittings: Sequence[float]) -> pd.Series:
+    """The rounds of sittings of one case."""
+    at = [("kind", "A", k, i) for k, each in enumerate(sittings) for i in range(len(each))]
+    index = pd.MultiIndex.from_tuples(at, names=[*SITTING, "round"])
+    return pd.Series([value for each in sittings for value in each], index, dtype=float)
+
+
+def test_a_quartile_is_numpys_that_hardly_depends_on_the_number_of_values():
+    groups = [np.random.default_rng(n).lognormal(size=n) for n in range(1, 21)]
+    numpys = [np.quantile(each, 0.25, method="median_unbiased") for each in groups]
+    assert quartile(rounds(*groups), SITTING).to_list() == pytest.approx(numpys, rel=1e-14)
 
 
 NOISES = {
@@ -65,23 +72,23 @@ NOISES = {
 }
 
 
-@pytest.mark.parametrize("n", range(1, 21))
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 20])
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 def test_the_lower_half_shows_the_scatter_from_three_rounds_on(noise, n):
     groups = noise(np.random.default_rng(1), (4000, n))
-    estimated = scatter(groups) ** 2
+    shown = scatter(rounds(*groups))
     if n < FEWEST:
-        assert isnan(estimated)
+        assert shown.empty
         return
+    estimated = shown["kind"] ** 2
     assert 0.8 <= estimated / groups.var() <= 1.6
-    costs = [quartile(group) for group in groups]  # whose error it is used for
+    costs = quartile(rounds(*groups), SITTING)  # whose error it is used for
     assert 0.9 <= QUARTILE * estimated / n / np.var(costs) <= 1.8
 
 
 def test_groups_of_one_or_two_rounds_show_no_scatter():
     three = [1.0, 2.0, 3.0]
-    assert scatter([three, [5.0], [1.0, 9.0]]) == scatter([three])
-    assert isnan(scatter([]))
+    assert scatter(rounds(three, [5.0], [1.0, 9.0]))["kind"] == scatter(rounds(three))["kind"]
 
 
 # --- a figure of several costs --------------------------------------------------------------
@@ -149,7 +156,14 @@ def test_a_ratio_that_is_no_positive_number_in_a_sitting_has_no_value(wrong, at)
     values.insert(at, wrong)
     known = figure([2.0, 2.1, 2.2], 0.01)
     assert isnan(estimate(figure(values, 0.01)).value)
-    assert estimate(known, recorded=figure(values, 0.01)) == estimate(known)
+    assert estimate(known._replace(recorded=figure(values, 0.01))) == estimate(known)
+
+
+def test_the_recorded_figure_of_a_ratio_is_that_of_the_recorded_costs():
+    a, b = (figure([x])._replace(recorded=figure([2 * x, 3 * x])) for x in (A, B))
+    made = propagate(lambda a, b: a - b, [a, b])
+    assert made.recorded == propagate(lambda a, b: a - b, [a.recorded, b.recorded])
+    assert propagate(truediv, [a, figure([B])]).recorded is None
 
 
 # --- intervals --------------------------------------------------------------------------
@@ -173,19 +187,21 @@ def test_an_interval_is_the_documented_one():
 def test_the_prior_is_what_the_recorded_sittings_show_of_the_same_ratio():
     own, calm, rough = (figure(x, 0.01, 0.1) for x in ([5.0], [5.0] * 17, [3.0, 8.0] * 9))
     alone, with_calm, with_rough = (
-        half(estimate(own, recorded=recorded)) for recorded in (None, calm, rough)
+        half(estimate(own._replace(recorded=recorded))) for recorded in (None, calm, rough)
     )
     assert with_calm < alone < with_rough
     # Two sittings show no spread.
-    assert half(estimate(own, recorded=figure([3.0, 8.0], 0.01))) == alone
+    assert half(estimate(own._replace(recorded=figure([3.0, 8.0], 0.01)))) == alone
 
 
 def drawn(chance: np.random.Generator, k: int, spread: float) -> Figure:
     """A ratio whose truth is 5, from rounds in k sittings; its kinds show the true spread."""
     sittings = 5 * np.exp(chance.normal(scale=spread, size=(k, 1)))
-    sides = [level * np.exp(chance.normal(scale=0.05, size=(k, 6))) for level in (sittings, 1.0)]
-    kind = scatter(chance.normal(scale=0.05, size=(60, 6)))  # of many cases
-    costs = [cost(dict(enumerate(side)), "ns", kind, spread / sqrt(2), side.size) for side in sides]
+    costs = []
+    for level in (sittings, 1.0):
+        side = level * np.exp(chance.normal(scale=0.05, size=(k, 6)))
+        values = np.quantile(side, 0.25, axis=1, method="median_unbiased")
+        costs.append(figure(values, 0.05 * sqrt(QUARTILE / 6), spread / sqrt(2), 6))
     return propagate(truediv, costs)
 
 
@@ -196,8 +212,8 @@ def test_intervals_contain_the_truth(k, recorded, spread):
     chance, hits = np.random.default_rng(k), []
     for _ in range(400):
         other = drawn(chance, 17, spread) if recorded else None
-        known = drawn(chance, k, spread)
-        hits.append([estimate(known, c, recorded=other).contains(5) for c in (0.5, 0.95)])
+        known = drawn(chance, k, spread)._replace(recorded=other)
+        hits.append([estimate(known, c).contains(5) for c in (0.5, 0.95)])
     half_of, most = np.mean(hits, axis=0)
     assert 0.45 <= half_of <= 0.70
     assert most >= 0.93
@@ -246,9 +262,10 @@ def test_sittings_in_any_order_give_the_same_bytes():
         numbers = chance.permutation([*of.sittings])
         return of._replace(sittings={number: of.sittings[number] for number in numbers})
 
-    expected = estimate(known, recorded=recorded)
+    expected = estimate(known._replace(recorded=recorded))
     for _ in range(20):
-        assert estimate(shuffled(known), recorded=shuffled(recorded)) == expected
+        again = shuffled(known)._replace(recorded=shuffled(recorded))
+        assert estimate(again) == expected
         ratio = propagate(truediv, [shuffled(known), shuffled(recorded)])
         assert ratio == propagate(truediv, [known, recorded])
 
@@ -285,8 +302,8 @@ def test_a_ratio_is_at_least_as_wide_as_that_of_its_control():
         assert half(estimate(wide, confidence)) == pytest.approx(half(control))
     assert estimate(wide).value == estimate(plain).value
     # The recorded sittings show the control's spread too.
-    recorded = wide._replace(controls={"b again": figure([1.0] * 17, 0.01)})
-    assert half(estimate(wide, recorded=recorded)) < half(estimate(wide))
+    calm = rough._replace(recorded=figure([1.0] * 17, 0.01))
+    assert half(estimate(wide._replace(controls={"b again": calm}))) < half(estimate(wide))
     # A control with too few rounds, or a narrow one, widens nothing, nor is a cost a ratio.
     few = figure([1.0, 9.0], 0.1, rounds=1)
     for control in (few, figure([1.0], 0.001)):
@@ -297,13 +314,13 @@ def test_a_ratio_is_at_least_as_wide_as_that_of_its_control():
 
 def test_more_rounds_narrow_what_they_can_and_more_sittings_all():
     known = Estimate(10.0, 10 / 1.2, 12.0, 4, 4, 0.99, lasting=0.36)
-    assert half(known.after(rounds=4)) == pytest.approx(log(1.2) * sqrt(0.36 + 0.64 / 4))
-    assert half(known.after(sittings=4)) == pytest.approx(log(1.2) / 2)
-    assert known.after() == pytest.approx(known)
+    assert half(after(known, rounds=4)) == pytest.approx(log(1.2) * sqrt(0.36 + 0.64 / 4))
+    assert half(after(known, sittings=4)) == pytest.approx(log(1.2) / 2)
+    assert after(known) == pytest.approx(known)
     below = Estimate(1.0, -1.0, 3.0, 4, 4, 0.99, parts=(known,))
-    later = below.after(sittings=4)
+    later = after(below, sittings=4)
     assert (later.low, later.high) == (0.0, 2.0)
-    assert later.parts == (known.after(sittings=4),)
+    assert later.parts == (after(known, sittings=4),)
 
 
 # --- single questions ---------------------------------------------------------------------

@@ -14,7 +14,7 @@ from gccost.showing import tables
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> OpenedStudy:
     run = recordings.recorded(tmp_path_factory.mktemp("run"), "addcleanup", cpus=8)
-    return OpenedStudy(run, "replay", ())
+    return OpenedStudy(run)
 
 
 def test_a_claim_and_its_rule_stand_once_beside_the_verdicts_of_all_releases(study: OpenedStudy):

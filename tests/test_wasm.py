@@ -31,8 +31,8 @@ def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, mac
     assert "chapter 10a shows the recorded run" in found.fix
     shown = gccost.measure("wasm", "tiny")
     assert shown.mode == "replay"
-    assert "Node.js: is not on this machine" in shown.notices[0]
-    assert "Node.js 18 or later" in shown.notices[0]
+    assert "Node.js: is not on this machine" in shown.recording.notices[0]
+    assert "Node.js 18 or later" in shown.recording.notices[0]
 
 
 @pytest.mark.parametrize("text", ["echo v16.20.2", "echo nonsense", "exit 1"])

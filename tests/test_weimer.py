@@ -100,7 +100,7 @@ def test_a_java_study_is_measured_until_its_sources_change(machine, monkeypatch)
     machine("jdk-11", "jdk-25")
     plan = planning.plan([WEIMER], TINY)
     run = campaign.measure(plan)
-    recording = Recording.load(WEIMER, run)
+    recording = Recording(WEIMER, run)
     assert (recording.problems, recording.releases) == ((), ("jdk-11", "jdk-25"))
     assert run.manifest()["troubles"] == {}
     rounds = recording.frame.groupby("name")["round"].nunique().to_dict()

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import sub
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,8 @@ from pandas.api.types import is_numeric_dtype
 
 from gccost import stats
 from gccost.errors import GccostError, nearest
-from gccost.judging import kinds, metrics
+from gccost.judging import metrics
+from gccost.judging.kinds import Kinds
 from gccost.stats import Estimate, Figure
 
 VALUES = ["value", "low", "high", "rounds", "n"]
@@ -27,27 +28,11 @@ VALUES = ["value", "low", "high", "rounds", "n"]
 _KEYS = ("release", "variant", "gc")  # of samples that lost their attrs
 COSTS = [*VALUES, "source", "figure"]
 """The columns of costs. `source` is "recorded" if the figure is the recorded run's. `figure` is
-what `derive` needs: the values of sittings, of this run and of the recorded one (`Sides`)."""
+what `derive` needs: the values of sittings, of this run and of the recorded one."""
 RECORDED = "recorded"
+_ENDS = {"": "value", "_low": "low", "_high": "high"}
 FEWEST, WIDEST = 3, 4.0  # processes of a figure that is quoted, and high over low
 METRIC = "ns"  # of a cost, unless another is named
-
-
-class Sides(NamedTuple):
-    """A figure of this run, None if only the recorded run has a good one; and the recorded one.
-
-    The latter is a function, since most pages need it for intervals alone.
-    """
-
-    own: Figure | None
-    recorded: Callable[[], Figure | None]
-
-    def __repr__(self) -> str:
-        return "…"
-
-
-def _nothing() -> None:
-    """The recorded figure of what has none."""
 
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
@@ -59,21 +44,15 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
 
 
 def series(
-    own: Figure | None,
-    recorded: Callable[[], Figure | None] = _nothing,
-    *,
-    signed: bool = False,
-    fewest: int = FEWEST,
+    figure: Figure, source: str = "", *, signed: bool = False, fewest: int = FEWEST
 ) -> pd.Series:
-    """A figure as a row of costs: the recorded run's if only that one can be quoted."""
-    other = recorded()
-    mine = stats.estimate(own or Figure(), signed=signed, recorded=other)
-    if is_quotable(row(mine), fewest, signed) or other is None:
-        return pd.Series([*row(mine).values(), "", Sides(own, recorded)], COSTS)
-    theirs = row(stats.estimate(other, signed=signed))
-    if own is not None and not is_quotable(theirs, fewest, signed):
-        return pd.Series([*row(mine).values(), "", Sides(own, recorded)], COSTS)
-    return pd.Series([*theirs.values(), RECORDED, Sides(None, recorded)], COSTS)
+    """A figure as a row of costs, or the recorded run's if only that one can be quoted."""
+    made, other = row(stats.estimate(figure, signed=signed)), figure.recorded
+    if not source and other is not None and not is_quotable(made, fewest, signed):
+        theirs = row(stats.estimate(other, signed=signed))
+        if is_quotable(theirs, fewest, signed):
+            made, source, figure = theirs, RECORDED, other
+    return pd.Series([*made.values(), source, figure], COSTS)
 
 
 def is_quotable(row: Any, fewest: int = 1, signed: bool = False) -> bool:
@@ -118,11 +97,8 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
         return made
     alone = pd.DataFrame({"round": range(len(samples)), "sitting": 1.0}, samples.index)
     known = samples.reindex(columns=[*dict.fromkeys([*alone, *samples])])
-    known = known.combine_first(alone).assign(kind="", name="")
-    case = kinds.cells(known, metric).get("", {})
-    scatter = kinds.Kinds(known).scatter("", metric)
-    figure = kinds.cost(case, metric, scatter, math.nan, len(kinds.usable(known, metric)))
-    return series(figure, signed=is_signed(metric))
+    of_one = Kinds(known.combine_first(alone).assign(kind="", name=""))
+    return series(of_one.cost("", metric, Kinds(of_one.frame[:0])), signed=is_signed(metric))
 
 
 def _check(samples: pd.DataFrame, metric: str) -> None:
@@ -170,28 +146,26 @@ def derive(
     return frame(rows, index)
 
 
-def _derived(function: Callable[..., float], costs: Sequence[Any], signed: bool) -> pd.Series:
-    """A row of costs that is derived from others of one run."""
-    sides = [*map(_sides, costs)]
+def _derived(
+    function: Callable[..., float], costs: Sequence[Any], signed: bool, source: str = ""
+) -> pd.Series:
+    """A row of costs that is derived from others of one run: the recorded one if any is of it."""
+    figures = [_figure(cost) for cost in costs]
+    own = [cost.get("source") != RECORDED for cost in costs]
+    if source or not all(own):
+        known = zip(figures, own, strict=True)
+        figures = [figure.recorded or Figure() if is_own else figure for figure, is_own in known]
+        source = RECORDED
+    return series(stats.propagate(function, figures), source, signed=signed)
 
-    def recorded() -> Figure | None:
-        figures = [side.recorded() for side in sides]
-        known = [figure for figure in figures if figure is not None]
-        return stats.propagate(function, known) if len(known) == len(figures) else None
 
-    own = [side.own for side in sides if side.own is not None]
-    whole = stats.propagate(function, own) if len(own) == len(sides) else None
-    return series(whole, recorded, signed=signed)
-
-
-def _sides(cost: Any) -> Sides:
-    """The figures of a row of costs."""
-    known = getattr(cost, "index", ())
-    if "figure" not in known:
+def _figure(cost: Any) -> Figure:
+    """What `derive` needs of a row of costs."""
+    if "figure" not in getattr(cost, "index", ()):
         hint = "keep the column `figure` of costs: it has the values of sittings"
         raise GccostError("a cost has no column 'figure'", "gccost.derive", hint)
-    side = cost["figure"]
-    return side if isinstance(side, Sides) else Sides(Figure(), _nothing)
+    figure = cost["figure"]
+    return figure if isinstance(figure, Figure) else Figure()
 
 
 def sittings(cost: Any) -> pd.DataFrame:
@@ -201,16 +175,13 @@ def sittings(cost: Any) -> pd.DataFrame:
     spread (that of logs between sittings before this run: the recorded one, or that of the kinds
     of loop); freedom (the degrees of freedom of a recorded one, or else 0).
     """
-    side = _sides(cost)
-    figure, recorded = side.own, side.recorded()
-    if figure is None:
-        figure, recorded = recorded or Figure(), None
+    figure = _figure(cost)
     counted = {k: each for k, each in figure.sittings.items() if each in figure.counted}
     made = pd.DataFrame(counted.values(), [*map(int, counted)], list(stats.Sitting._fields))
     made["error"] /= made["value"]
     variance, freedom = math.nan, 0
     if counted:
-        variance, freedom = stats.prior(recorded, stats.scaled(figure, False)[2], False)
+        variance, freedom = stats.prior(figure.recorded, stats.scaled(figure, False)[2], False)
     return made.assign(spread=math.sqrt(variance), freedom=freedom).rename_axis("sitting")
 
 
@@ -224,22 +195,21 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
     sides = [each.set_index(list(keys)) for each in (over, under)]
     index = sides[0].index.intersection(sides[1].index, sort=False)
     pairs = [_compared([each.loc[at] for each in sides]) for at in index]
-    names = [f"{name}{end}" for name in ("ratio", "more") for end in ("", "_low", "_high")]
-    values = [[*ratio[VALUES[:3]], *more[VALUES[:3]]] for ratio, more in pairs]
-    comparison = pd.DataFrame(values, index, names, dtype=float)
+    ratio, more = (frame([pair[i] for pair in pairs], index) for i in (0, 1))
+    parts = {"ratio": ratio, "more": more}
+    comparison = pd.DataFrame(
+        {f"{name}{end}": part[of] for name, part in parts.items() for end, of in _ENDS.items()}
+    )
     apart = (comparison["ratio_low"] > 1) | (comparison["ratio_high"] < 1)
     comparison["differs"] = apart.astype("boolean").where(comparison["ratio_low"].notna())
-    others = pd.DataFrame([ratio for ratio, _ in pairs], index, COSTS)
-    types = {"rounds": int, "n": int, "source": object}
-    return comparison.join(others[[*types]].astype(types))
+    return comparison.join(ratio[["rounds", "n", "source"]])
 
 
 def _compared(costs: list[pd.Series]) -> list[pd.Series]:
     """The ratio and the difference of two costs, both of one run."""
-    ratio = partial(_derived, lambda a, b: a / b if b else math.nan, signed=False)
-    more = partial(_derived, sub, signed=True)
-    both = [function(costs) for function in (ratio, more)]
+    ratio = partial(_derived, lambda a, b: a / b if b else math.nan, costs, signed=False)
+    more = partial(_derived, sub, costs, signed=True)
+    both = [function() for function in (ratio, more)]
     if both[0]["source"] == both[1]["source"]:
         return both
-    recorded = [pd.Series({"figure": Sides(None, _sides(cost).recorded)}) for cost in costs]
-    return [function(recorded) for function in (ratio, more)]
+    return [function(source=RECORDED) for function in (ratio, more)]

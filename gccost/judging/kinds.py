@@ -1,4 +1,4 @@
-"""The kinds of loop of a run: how much their processes scatter, and how sittings differ.
+"""The costs of a run's cases in each sitting, and what the cases of a kind of loop have in common.
 
 A kind is a column of jobs.csv, used to pool a spread over cases, and for nothing else.
 """
@@ -6,9 +6,10 @@ A kind is a column of jobs.csv, used to pool a spread over cases, and for nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,74 +19,149 @@ from gccost.errors import GccostError
 from gccost.judging import metrics, samples
 from gccost.judging.recorded import recorded
 from gccost.measuring.runs import Run, cached
-from gccost.stats import Figure, Floats, Sitting
+from gccost.stats import FEWEST, Figure, Sitting
 
-Cells = Mapping[float, Floats]
-"""The values of rounds, by sitting."""
+SITTING = ["kind", "name", "sitting"]  # what tells the sittings of cases apart
+ROUND = [*SITTING, "round"]
+_CASE = "name"
+_NORMAL = 0.6745  # standard deviations from a normal's median to its lower quartile
 
 
 class Level(NamedTuple):
-    """How several times become one, and the variance of that over the variance of a mean."""
+    """How the values of groups become one each, and its variance over the variance of a mean."""
 
-    of: Callable[[Floats], float]
+    of: Callable[[pd.Series, list[str]], pd.Series]
     variance: float
 
 
-LOWER_QUARTILE = Level(stats.quartile, stats.QUARTILE)  # of every time in the package
-MEDIAN = Level(np.median, stats.MEDIAN)
+def quartile(values: pd.Series, by: list[str]) -> pd.Series:
+    """The lower quartile of each group, by a definition whose bias hardly depends on its size.
+
+    It is np.quantile(group, 0.25, method="median_unbiased"), for all groups at once.
+    """
+    groups = values.groupby(by)
+    rank, size = groups.rank(method="first"), groups.transform("size")
+    place = ((size + 1 / 3) / 4 - 2 / 3).clip(0, size - 1)
+    at = np.floor(place)
+    ends = (values[rank == end.clip(upper=size)] for end in (at + 1, at + 2))
+    low, high = (end.groupby(by).first() for end in ends)
+    made: pd.Series = low + (place - at).groupby(by).first() * (high - low)
+    return made
+
+
+def scatter(logs: pd.Series) -> pd.Series:
+    """The standard deviation of rounds by kind, from the lower halves of the cases' sittings.
+
+    It is that of normal errors whose lower quartile lies as far below their median. `logs` has a
+    value for each round, by kind, name, sitting and round. Sittings of fewer than `FEWEST` rounds
+    show none.
+    """
+    groups = logs.groupby(SITTING)
+    below = (groups.median() - quartile(logs, SITTING))[groups.size() >= FEWEST]
+    return below.groupby("kind").agg(math.fsum) / below.groupby("kind").size() / _NORMAL
+
+
+def _median(values: pd.Series, by: list[str]) -> pd.Series:
+    return values.groupby(by).median()
+
+
+LOWER_QUARTILE = Level(quartile, stats.QUARTILE)  # of every time in the package
+MEDIAN = Level(_median, stats.MEDIAN)
 
 
 class Kinds:
-    """The kinds of a run; copies are the same object."""
+    """The processes of a run in its sittings. Its tables are kept by metric.
 
-    def __init__(self, frame: pd.DataFrame, times: Level = LOWER_QUARTILE) -> None:
-        """`frame` has the processes of a run, in the columns of `Samples`."""
-        self.frame, self.times = frame, times
-        kinds = frame.drop_duplicates("name")[["kind", "name"]]
-        self._cases = kinds.groupby("kind")["name"].agg(list).to_dict()
-        self.cells = cache(self._cells)
-        self.scatter = cache(self._scatter)
-        self.spread = cache(self._spread)
+    `frame` has a row per process, in the columns of `Samples`, and `times` is how a sitting's
+    times become one. If the processes are some of a case only, `whole` has all of the run.
+    """
 
-    def __deepcopy__(self, memo: Any) -> Kinds:
-        return self
+    def __init__(
+        self, frame: pd.DataFrame, times: Level = LOWER_QUARTILE, whole: Kinds | None = None
+    ) -> None:
+        self.frame, self.times, self.whole = frame, times, whole or self
+        self.kind_of = dict(zip(frame["name"], frame["kind"], strict=True))
+        self.values, self.rounds = cache(self._values), cache(self._rounds)
+        self.scatter, self.spread = cache(self._scatter), cache(self._spread)
+        self.sittings, self.count = cache(self._sittings), cache(self._count)
 
-    def _cells(self, metric: str) -> Mapping[str, Cells]:
-        """The rounds of every case, by its name."""
-        return cells(self.frame, metric, self.times)
+    def cost(
+        self, name: str, metric: str, usual: Kinds, only: Callable[[float], bool] = bool
+    ) -> Figure:
+        """The cost of a case in each sitting, or in those whose numbers are wanted.
 
-    def _of(self, kind: str, metric: str) -> Iterable[Cells]:
-        if metrics.kind(metric) == "count":  # has a scatter of its own
-            return []
-        known = self.cells(metric)
-        return [known[name] for name in self._cases.get(kind, ()) if name in known]
-
-    def _scatter(self, kind: str, metric: str) -> float:
-        """The standard deviation of the logs of a kind's rounds, see `stats.scatter`."""
-        return stats.scatter(
-            [np.log(each) for case in self._of(kind, metric) for each in case.values()]
-        )
-
-    def _spread(self, kind: str, metric: str) -> float:
-        """The standard deviation of the logs of a kind's sittings, pooled over cases.
-
-        NaN if no case of the kind has two sittings that count.
+        Its kind's spread between sittings is the `usual` one.
         """
-        scatter = self._scatter(kind, metric)
-        found = [
-            stats.between(cost(case, metric, scatter, math.nan, times=self.times))
-            for case in self._of(kind, metric)
-        ]
-        freedom = sum(k - 1 for _, k in found if k > 1)
-        pooled = math.fsum((k - 1) * own for own, k in found if k > 1)
-        return math.sqrt(pooled / freedom) if freedom else math.nan
+        every = self.sittings(metric).get(name, {})
+        if not (sittings := {number: every[number] for number in every if only(number)}):
+            return Figure()
+        spreads, kind = usual.spread(metric), self.kind_of[name]
+        apart = spreads.get(kind.partition(", ")[0], math.nan)  # of another method, or under load
+        centre = float(np.mean([each.value for each in sittings.values()]))
+        return Figure(sittings, spreads.get(kind, apart) * centre, self.count(metric)[name])
+
+    def _values(self, metric: str) -> pd.Series:
+        """The finite values of a metric: positive ones, unless it is a count."""
+        values = self.frame.get(metric, pd.Series(math.nan, self.frame.index)).astype(float)
+        values = values.set_axis(pd.MultiIndex.from_frame(self.frame[ROUND]))
+        return values[np.isfinite(values) & ((values > 0) | (metrics.kind(metric) == "count"))]
+
+    def _count(self, metric: str) -> Mapping[str, int]:
+        """The number of processes by the case's name."""
+        sizes = self.values(metric).groupby(_CASE).size()
+        return {str(name): n for name, n in sizes.items()}
+
+    def _level(self, metric: str) -> Level:
+        return self.times if metrics.kind(metric) in ("time", "rate") else MEDIAN
+
+    def _rounds(self, metric: str) -> pd.Series:
+        """One value per round. A rate is inverted: a time per operation."""
+        values = self.values(metric)
+        values = 1 / values if metrics.kind(metric) == "rate" else values
+        return self._level(metric).of(values, ROUND)
+
+    def _sittings(self, metric: str) -> Mapping[str, Mapping[float, Sitting]]:
+        """What each sitting of each case shows, by the case's name.
+
+        The error is that of the kind's rounds. A count has the standard deviation of its own.
+        """
+        how, rounds, level = metrics.kind(metric), self.rounds(metric), self._level(metric)
+        groups, made = rounds.groupby(SITTING), defaultdict[str, dict[float, Sitting]](dict)
+        if how == "count":
+            scatter = (groups.var().groupby(_CASE).mean() ** 0.5).to_dict()
+        else:
+            scatter = self.whole.scatter(metric).to_dict()
+        values = level.of(rounds, SITTING)
+        for (kind, name, number), value, n in zip(values.index, values, groups.size(), strict=True):
+            value = 1 / value if how == "rate" else value
+            of = scatter.get(name if how == "count" else kind, math.nan)
+            error = of * math.sqrt(level.variance / n)
+            made[name][number] = Sitting(value, error if how == "count" else error * value, n)
+        return made
+
+    def _scatter(self, metric: str) -> pd.Series:
+        """The standard deviation of the logs of rounds, by kind."""
+        return scatter(np.log(self.rounds(metric)))
+
+    def _spread(self, metric: str) -> Mapping[str, float]:
+        """The standard deviation of the logs of sittings, pooled over the cases of a kind.
+
+        It lacks a kind without a case that has two sittings that count, and counts have none.
+        """
+        if metrics.kind(metric) == "count":
+            return {}
+        freedom, squares = defaultdict[str, int](int), defaultdict[str, list[float]](list)
+        for name, sittings in self.sittings(metric).items():
+            own, k = stats.between(Figure(sittings))
+            if k > 1:
+                freedom[self.kind_of[name]] += k - 1
+                squares[self.kind_of[name]].append((k - 1) * own)
+        return {kind: math.sqrt(math.fsum(squares[kind]) / k) for kind, k in freedom.items()}
 
 
 @cached
 def of_run(run: Run) -> Kinds:
-    """The kinds of a run's loops."""
-    if not run.samples_txt.exists():
-        return Kinds(pd.DataFrame(columns=["name", "kind", "sitting", "round"]))
+    """The costs of a run's loops, but for profiled ones."""
     frame, table = samples.of_run(run).frame, run.table()
     profiled = [name for name, job in table.items() if "profile" in job]
     return Kinds(frame[~frame["name"].isin(profiled)])
@@ -93,83 +169,18 @@ def of_run(run: Run) -> Kinds:
 
 @cached
 def of_recorded(run: Run) -> Kinds:
-    """The kinds whose run-to-run spread a run uses: the recorded run's, or its own without one."""
+    """The run whose run-to-run spreads a run uses: the recorded one, or itself without one."""
     try:
         return of_run((recorded() or [run])[-1])
     except GccostError:  # a damaged one
         return of_run(run)
 
 
-def usable(processes: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The processes with a finite value of a metric: a positive one, unless it is a count."""
-    if metric not in processes:
-        return pd.DataFrame(columns=["name", "sitting", "round", metric])
-    values = processes[metric].astype(float)
-    is_usable = np.isfinite(values) & ((values > 0) | (metrics.kind(metric) == "count"))
-    known: pd.DataFrame = processes[is_usable]
-    return known[["name", "sitting", "round", metric]]
-
-
-def cells(processes: pd.DataFrame, metric: str, times: Level = LOWER_QUARTILE) -> dict[str, Cells]:
-    """One value per round of each case in each sitting, by the case's name.
-
-    It is the lower quartile of the round's processes (`times`), or the median of an amount. A rate
-    is inverted: a time per operation.
-    """
-    how, known = metrics.kind(metric), usable(processes, metric)
-    known = known.sort_values(["name", "sitting", "round"], kind="stable")
-    values = known[metric].to_numpy(dtype=np.float64)
-    values = 1 / values if how == "rate" else values
-    level = times.of if how in ("time", "rate") else MEDIAN.of
-    made: dict[str, dict[float, list[float]]] = {}
-    keys = list(zip(known["name"], known["sitting"], known["round"], strict=True))
-    ends = [i for i in range(1, len(keys)) if keys[i] != keys[i - 1]] + [len(keys)]
-    start = 0
-    for end in ends if keys else ():
-        name, sitting, _ = keys[start]
-        part = values[start:end]
-        value = float(level(part)) if end - start > 1 else float(part[0])
-        made.setdefault(str(name), {}).setdefault(float(sitting), []).append(value)
-        start = end
-    return {
-        name: {sitting: np.array(rounds) for sitting, rounds in case.items()}
-        for name, case in made.items()
-    }
-
-
-def cost(
-    case: Cells,
-    metric: str,
-    scatter: float,
-    spread: float,
-    n: int = 0,
-    times: Level = LOWER_QUARTILE,
-) -> Figure:
-    """The cost of a case in each sitting, from the values of its rounds and `n` processes.
-
-    `scatter` is the standard deviation of the logs of its kind's rounds, and `spread` that of
-    its sittings. A count has the standard deviation of its own values in place of the first.
-    """
-    how = metrics.kind(metric)
-    if how == "count":
-        own = [float(values.var(ddof=1)) for values in case.values() if values.size > 1]
-        scatter = math.sqrt(math.fsum(own) / len(own)) if own else math.nan
-    by = times if how in ("time", "rate") else MEDIAN
-    made = {}
-    for number, values in case.items():
-        level = float(by.of(values))
-        level = 1 / level if how == "rate" else level
-        error = scatter * math.sqrt(by.variance / values.size)
-        made[number] = Sitting(level, error if how == "count" else error * level, values.size)
-    centre = float(np.mean([each.value for each in made.values()])) if made else math.nan
-    return Figure(made, math.nan if how == "count" else spread * centre, n)
-
-
 def share(profiles: pd.DataFrame) -> Figure:
     """A share (0 to 1) in each sitting, from its profiles: sitting, share, and total."""
-    made, groups = {}, profiles.groupby("sitting")
-    own = groups["share"].var().dropna()
-    scatter = math.sqrt(own.mean()) if len(own) else math.nan
+    groups = profiles.groupby("sitting")
+    scatter = math.sqrt(groups["share"].var().mean())
+    made = {}
     for number, part in groups:
         value = float(np.average(part["share"], weights=part["total"]))
         made[float(str(number))] = Sitting(value, scatter / math.sqrt(len(part)), len(part))

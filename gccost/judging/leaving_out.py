@@ -7,7 +7,7 @@ other sittings as the recorded run. Four ways to read a time off a sitting's pro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import truediv
 from typing import Any
 
@@ -17,17 +17,26 @@ import pandas as pd
 from gccost import stats
 from gccost.judging import kinds, metrics, published
 from gccost.judging.claims import Claim, Study
-from gccost.judging.kinds import Cells, Kinds, Level
+from gccost.judging.kinds import Kinds, Level
 from gccost.judging.quantities import Ratio
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.runs import Run
 from gccost.stats import FEWEST, JUDGED, SHOWN, Figure
 
+
+def _least(values: pd.Series, by: list[str]) -> pd.Series:
+    return values.groupby(by).min()
+
+
+def _mean(values: pd.Series, by: list[str]) -> pd.Series:
+    return values.groupby(by).mean()
+
+
 ESTIMATORS: Mapping[str, Level] = {
-    "mean": Level(np.mean, 1.0),
+    "mean": Level(_mean, 1.0),
     "median": kinds.MEDIAN,
     "lower quartile": kinds.LOWER_QUARTILE,
-    "least": Level(np.min, stats.QUARTILE),  # its own factor depends on the number of rounds
+    "least": Level(_least, stats.QUARTILE),  # its own factor depends on the number of rounds
 }
 _HALF = 0.5  # confidence
 _FEWEST_SITTINGS = 3
@@ -36,42 +45,6 @@ _COLUMNS = [
     *("id", "release", "sitting", "value", "low", "high", "others"),
     *("error", "half_width", "covers", "covers_50", "contradicts"),
 ]
-
-
-class _Sitting(Kinds):
-    """One sitting of a run, cut to its first rounds."""
-
-    def __init__(self, run: Kinds, number: float, rounds: int | None) -> None:
-        super().__init__(run.frame, run.times)
-        self._run, self._number, self._rounds = run, number, rounds
-
-    def _cells(self, metric: str) -> Mapping[str, Cells]:
-        return {
-            name: {self._number: case[self._number][: self._rounds]}
-            for name, case in self._run.cells(metric).items()
-            if self._number in case
-        }
-
-
-class _Pair:
-    """A claim's ratio on one release."""
-
-    def __init__(self, quantity: Ratio, release: str, table: Mapping[str, Any]) -> None:
-        self.metric = quantity.metric
-        self.names = [jobs.name(case, release) for case in quantity.cases]
-        self.kinds = [table[name]["kind"] if name in table else "" for name in self.names]
-
-    def figure(self, part: Kinds, run: Kinds) -> Figure:
-        """The ratio in each sitting of a part of a run, with the run's spread of its kinds."""
-        costs = []
-        for name, kind in zip(self.names, self.kinds, strict=True):
-            case = part.cells(self.metric).get(name, {})
-            scatter, spread = part.scatter(kind, self.metric), run.spread(kind, self.metric)
-            n = sum(map(len, case.values()))
-            costs.append(kinds.cost(case, self.metric, scatter, spread, n, part.times))
-        figure = stats.propagate(truediv, costs)
-        enough = {k: each for k, each in figure.sittings.items() if each.rounds >= FEWEST}
-        return figure._replace(sittings=enough)
 
 
 def left_out(
@@ -84,35 +57,44 @@ def left_out(
     `half_width` that of the interval. `covers` and `covers_50` say whether the intervals of 95 and
     50 % contain others; `contradicts` whether the verdicts do. A claim needs three sittings.
     """
-    whole = Kinds(kinds.of_run(run).frame, ESTIMATORS[estimator])
-    table = run.table()
+    frame, times = kinds.of_run(run).frame, ESTIMATORS[estimator]
+    at = frame.groupby(["name", "sitting"])["round"].rank("dense")
+    first = frame if rounds is None else frame[at <= rounds]
+    whole = Kinds(frame, times)
+    # Each sitting has the scatter of its own rounds.
+    apart = Kinds(first.assign(kind=first["kind"] + ", " + first["sitting"].astype(str)), times)
     claims = [(claim, go) for study in studies for claim in study.claims for go in claim.releases]
     words = published.by_name("claims", [claim.id for claim, _ in claims])
-    parts = {
-        number: _Sitting(whole, number, rounds)
-        for number in sorted(whole.frame["sitting"].unique())
-    }
     rows = []
     for claim, go in claims:
         quantity = claim.quantity
         if not isinstance(quantity, Ratio) or metrics.kind(quantity.metric) == "count":
             continue
-        pair = _Pair(quantity, go, table)
-        every = pair.figure(whole, whole)
+        every = _ratio(quantity, go, whole, whole)
         if len(every.sittings) < _FEWEST_SITTINGS:
             continue
         for number in every.sittings:
-            own = pair.figure(parts[number], whole)
             others = {k: each for k, each in every.sittings.items() if k != number}
-            found = _row(claim, words[claim.id]["value"], own, every._replace(sittings=others))
+            rest = every._replace(sittings=others)
+            own = _ratio(quantity, go, apart, whole, number.__eq__)._replace(recorded=rest)
+            found = _row(claim, words[claim.id]["value"], own, rest)
             rows.append([claim.id, toolchains.title(go), int(number), *found])
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
+def _ratio(
+    quantity: Ratio, release: str, part: Kinds, run: Kinds, only: Callable[[float], bool] = bool
+) -> Figure:
+    """A claim's ratio in the wanted sittings of a part of a run, with the run's usual spread."""
+    names = [jobs.name(case, release) for case in quantity.cases]
+    costs = [part.cost(name, quantity.metric, run, only) for name in names]
+    figure = stats.propagate(truediv, costs)
+    enough = {k: each for k, each in figure.sittings.items() if each.rounds >= FEWEST}
+    return figure._replace(sittings=enough)
+
+
 def _row(claim: Claim, by: float, own: Figure, rest: Figure) -> list[Any]:
-    shown, half, judged = (
-        stats.estimate(own, confidence, recorded=rest) for confidence in (SHOWN, _HALF, JUDGED)
-    )
+    shown, half, judged = (stats.estimate(own, confidence) for confidence in (SHOWN, _HALF, JUDGED))
     others = stats.estimate(rest, JUDGED)
     verdicts = {str(claim.rule.judge(each, by).label.value) for each in (judged, others)}
     return [

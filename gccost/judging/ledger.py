@@ -16,7 +16,6 @@ import pandas as pd
 from gccost import stats
 from gccost.judging import costs, published, rounding
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
 from gccost.measuring import jobs, toolchains
@@ -84,7 +83,7 @@ class Row:
     def _sittings(self) -> str:
         """How many more sittings decide it if the estimate stays the same, in words."""
         for factor in _SITTINGS:
-            then = self.judged.after(sittings=factor)
+            then = after(self.judged, sittings=factor)
             if self.claim.rule.judge(then, self.published).label.decided:
                 return f"{factor} times as many sittings could decide it"
         return f"{_SITTINGS[-1]} times as many sittings would not decide it"
@@ -189,15 +188,15 @@ def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[
 
 def shown(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
     """The ledger's rows for a page: the recorded run's where a run has too few rounds to judge."""
-    return [
-        _instead(row, recordings[row.study.name]) if row.study.name in recordings else row
-        for row in rows(recordings, studies)
-    ]
+    return [_shown(row, recordings.get(row.study.name)) for row in rows(recordings, studies)]
 
 
-def _instead(row: Row, recording: Recording) -> Row:
+def _shown(row: Row, recording: Recording | None) -> Row:
     """The row, or that of the recorded run, whole, if only that one could be judged."""
-    if row.judged.n or row.verdict.label is Label.UNTESTABLE or not (other := recording.instead()):
+    if recording is None or recording.is_aside:
+        return replace(row, is_recorded=recording is not None)
+    other = recording.recorded
+    if row.judged.n or row.verdict.label is Label.UNTESTABLE or other is None:
         return row
     recorded = replace(_judged(row, other), is_recorded=True)
     return recorded if recorded.judged.n else row
@@ -269,10 +268,22 @@ def needed_cases(claim: Claim, release: str, recording: Recording) -> list[str]:
 def _needed(row: Row, rounds: int) -> float:
     """The further rounds that decide it if the estimate stays the same; infinite if none do."""
     for factor in _ROUNDS:
-        then = row.claim.rule.judge(row.judged.after(rounds=factor), row.published)
+        then = row.claim.rule.judge(after(row.judged, rounds=factor), row.published)
         if then.label.decided:
             return math.ceil((factor - 1) * rounds)
     return math.inf
+
+
+def after(estimate: Estimate, rounds: float = 1.0, sittings: float = 1.0) -> Estimate:
+    """An estimate with so many times the rounds and sittings, if it stayed the same."""
+    lasting, value = estimate.lasting, estimate.value
+    share = math.sqrt((lasting + (1 - lasting) / rounds) / sittings)
+    if estimate.low > 0:
+        low, high = (value * (end / value) ** share for end in (estimate.low, estimate.high))
+    else:
+        low, high = (value + (end - value) * share for end in (estimate.low, estimate.high))
+    parts = tuple(after(part, rounds, sittings) for part in estimate.parts)
+    return replace(estimate, low=low, high=high, parts=parts)
 
 
 _FRAME = [
@@ -292,23 +303,6 @@ def frame(ledger: Iterable[Row]) -> pd.DataFrame:
         for row in ledger
     ]
     return pd.DataFrame(rows, columns=_FRAME)
-
-
-def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:
-    """The processes of both sides of each claim that is a ratio of two times per operation.
-
-    A row per claim, release, side ("over" or "under") and process, with its metrics.
-    """
-    parts = {
-        (row.claim.id, row.toolchain, side): recording.processes(jobs.name(case, row.release))
-        for row in ledger
-        if isinstance(quantity := row.claim.quantity, Ratio) and quantity.metric == costs.METRIC
-        for side, case in zip(("over", "under"), quantity.cases, strict=True)
-    }
-    names = ["id", "release", "side"]
-    if not parts:
-        return pd.DataFrame(columns=[*names, "round", "sitting", costs.METRIC])
-    return pd.concat(parts, names=names).reset_index(names).reset_index(drop=True)
 
 
 COLUMNS: Mapping[str, str] = {

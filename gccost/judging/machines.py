@@ -39,7 +39,7 @@ def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:
         label = f"{words(known.get('cpu'))[:40]}, {cpus} CPUs ({fingerprint[:6]})"
         chosen = [study for study in studies if study.name in runs]
         try:
-            recordings = {each.name: Recording.load(each, runs[each.name]) for each in chosen}
+            recordings = {each.name: Recording(each, runs[each.name]) for each in chosen}
             ledgers[label] = ledger.rows(recordings, chosen)
         except Exception as error:  # a stranger's run may break anything
             ledgers[label] = f"cannot be judged: {type(error).__name__}: {error}"

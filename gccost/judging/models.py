@@ -48,6 +48,17 @@ def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     return Estimate(value, value - half, value + half, x.size, x.size, confidence)
 
 
+def exactly(value: float, n: int, rounds: int) -> Estimate:
+    """The estimate of what has no error, such as a count of events."""
+    return Estimate(value, value, value, n, rounds, 1.0)
+
+
+def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -> Estimate:
+    """An estimate that rests on others of one confidence, with the fewest samples and rounds."""
+    n, rounds = min(e.n for e in parts), min(e.rounds for e in parts)
+    return Estimate(value, low, high, n, rounds, parts[0].confidence)
+
+
 def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Estimate:
     """Estimate the r² of the straight line through the cost at each x.
 

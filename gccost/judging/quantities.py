@@ -37,26 +37,17 @@ class Seen(NamedTuple):
         signed: bool = False,
     ) -> Estimate:
         """An estimate of function(cost, …) of cases by a metric."""
-
-        def figure(recording: Any) -> Figure:
-            costs = [recording.cost(self.name(case), metric) for case in cases]
-            return stats.propagate(function, costs)
-
-        return self.shown(figure, signed)
+        costs = [self.cost(case, metric) for case in cases]
+        return stats.estimate(stats.propagate(function, costs), self.confidence, signed=signed)
 
     def name(self, case: Case) -> str:
         """The name of a case's samples."""
         return jobs.name(case, self.release)
 
-    def shown(self, figure: Callable[[Any], Figure], signed: bool = False) -> Estimate:
-        """The estimate of a recording's figure, next to the recorded run's."""
-        other = self.recording.instead()
-        return stats.estimate(
-            figure(self.recording),
-            self.confidence,
-            signed=signed,
-            recorded=None if other is None else figure(other),
-        )
+    def cost(self, case: Case, metric: str) -> Figure:
+        """The cost of a case in each sitting."""
+        cost: Figure = self.recording.cost(self.name(case), metric)
+        return cost
 
     def processes(self, case: Case) -> Any:
         """A row for each process of a case."""
@@ -136,11 +127,8 @@ class Share(Quantity):
         return profile.share(self.functions, of=self.of)
 
     def estimate(self, seen: Seen) -> Estimate:
-        def figure(recording: Any) -> Figure:
-            shares: Figure = recording.share(seen.name(self.case), self.of_profile)
-            return shares
-
-        made = seen.shown(figure, signed=True)
+        share = seen.recording.share(seen.name(self.case), self.of_profile)
+        made = stats.estimate(share, seen.confidence, signed=True)
         return replace(made, low=max(made.low, 0.0), high=min(made.high, 1.0)) if made.n else made
 
 
@@ -229,7 +217,7 @@ class ExclusiveEvents(Quantity):
                 alone.append(here and not any(there))
                 elsewhere.append(any(there))
         number = float(sum(alone)) if alone else math.nan
-        others = stats.exactly(float(sum(elsewhere)), samples, len(alone))
+        others = models.exactly(float(sum(elsewhere)), samples, len(alone))
         return replace(others, value=number, low=number, high=number, parts=(others,))
 
 
@@ -250,7 +238,7 @@ class CyclesWithin(Quantity):
         if not all(traces):
             return stats.nothing(seen.confidence)
         shares = [sum(map(self._within, trace)) / len(trace) for trace in traces]
-        return stats.exactly(min(shares), len(traces), len(traces))
+        return models.exactly(min(shares), len(traces), len(traces))
 
     def _within(self, cycle: gctrace.Cycle) -> bool:
         sizes = cycle._asdict()
@@ -268,12 +256,10 @@ class SavedOverPrinted(Quantity):
     off: Case
 
     def estimate(self, seen: Seen) -> Estimate:
-        def figure(recording: Any) -> Figure:
-            costs = [recording.cost(seen.name(case), "cpu_ns") for case in self.cases]
-            printed = recording.cost(seen.name(self.collected), "gctrace_share")
-            return stats.propagate(_saved_over_printed, [*costs, printed])
-
-        return seen.shown(figure, signed=True)
+        costs = [seen.cost(case, "cpu_ns") for case in self.cases]
+        printed = seen.cost(self.collected, "gctrace_share")
+        figure = stats.propagate(_saved_over_printed, [*costs, printed])
+        return stats.estimate(figure, seen.confidence, signed=True)
 
 
 def _saved_over_printed(collected: float, off: float, printed: float) -> float:
@@ -314,7 +300,7 @@ class SlopeRatio(Quantity):
         # Absolute errors: relative to a slope near zero they are unbounded.
         error = math.hypot(over.high - over.value, value * (under.high - under.value))
         half = error / abs(under.value)
-        return stats.spanning(value, value - half, value + half, (over, under))
+        return models.spanning(value, value - half, value + half, (over, under))
 
 
 @dataclass(frozen=True)
@@ -329,7 +315,7 @@ class Worst(Quantity):
         if not known:
             return stats.nothing(seen.confidence)
         low, high = max(e.low for e in known), max(e.high for e in known)
-        return stats.spanning(max(e.value for e in known), low, high, known)
+        return models.spanning(max(e.value for e in known), low, high, known)
 
 
 @dataclass(frozen=True)
@@ -356,10 +342,14 @@ class SittingsAgree(Quantity):
     at_once: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        costs = [seen.recording.cost(seen.name(case), self.ratio.metric) for case in self.cases]
+        costs = [seen.cost(case, self.ratio.metric) for case in self.cases]
         whole = stats.propagate(truediv, costs)
-        alone = (whole._replace(sittings={number: each}) for number, each in whole.sittings.items())
-        made = (stats.estimate(each, recorded=whole) for each in alone)
+        controls = {name: each._replace(recorded=each) for name, each in whole.controls.items()}
+        alone = whole._replace(recorded=whole, controls=controls)
+        made = (
+            stats.estimate(alone._replace(sittings={number: each}))
+            for number, each in whole.sittings.items()
+        )
         return _agreement([estimate for estimate in made if estimate.rounds >= stats.FEWEST], [])
 
 
@@ -395,7 +385,7 @@ def _agreement(made: Sequence[Estimate], others: Sequence[Estimate]) -> Estimate
         return stats.nothing()
     values = [each.value for each in made]
     spread, *chances = (
-        stats.exactly(each, len(made), len(made))
+        models.exactly(each, len(made), len(made))
         for each in (
             max(values) / min(values),
             models.heterogeneity(made),

@@ -96,7 +96,7 @@ class _OpenQuestions:
 
 def _loaded(study: Study, run: Run) -> Iterator[Recording]:
     try:
-        yield Recording.load(study, run)
+        yield Recording(study, run)
     except GccostError:  # nothing of it is measured yet
         return
 

@@ -1,12 +1,12 @@
-"""The samples of one study in one run, and the estimates made from them."""
+"""What one run shows of a study: the one view of its samples, from which all estimates are made."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from operator import truediv
 from pathlib import Path
 from typing import Any
@@ -21,63 +21,38 @@ from gccost.judging.claims import Study
 from gccost.judging.kinds import Kinds
 from gccost.judging.quantities import Quantity, Seen
 from gccost.judging.recorded import recorded
-from gccost.measuring import jobs, toolchains
+from gccost.measuring import jobs, profiles, toolchains
 from gccost.measuring.jobs import Job
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
-from gccost.measuring.profiles import read as read_profile
 from gccost.measuring.runs import Run
+from gccost.measuring.settings import Mode
 from gccost.stats import SHOWN, Estimate, Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+_CONTROL = re.compile(r"/control=\w+")  # in a job's name
 _NO_SAMPLES = pd.DataFrame({"round": [], "sitting": []})
-
-
-def _nothing() -> None:
-    """The recording in place of a recorded one: none."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The samples and profiles of a study in one run.
+    """A study in one run. Raises GccostError if the run has no samples.
 
-    `jobs` has every job of the study by name, as the run's own table has it if it was planned.
-    `frame` has a row per sample (see `gccost.judging.samples`), and `cpu_profiles` the profiles by
-    the job's name, then by round. `problems` describes unusable lines and profiles. `instead` gives
-    the recorded run's recording, for intervals, and for cases of which this run has too few
-    processes (see `showing`).
+    `notices` are the reasons for showing this run. One that `is_aside` is of a recorded run and
+    stands next to studies of another run; its figures then say that they are recorded.
     """
 
     study: Study
     run: Run
-    jobs: Mapping[str, Job]
-    frame: pd.DataFrame
-    problems: tuple[str, ...]
-    cpu_profiles: Mapping[str, Mapping[int, Profile]]
-    instead: Callable[[], Recording | None] = _nothing
+    notices: tuple[str, ...] = ()
+    is_aside: bool = False
 
-    @classmethod
-    def load(cls, study: Study, run: Run) -> Recording:
-        """Read a study's samples from a run. Raises GccostError if the run has none."""
-        if not run.samples_txt.exists():
-            raise GccostError(
-                "the run holds no samples", run.name, f"make measure ONLY={study.name}"
-            )
-        measured = samples.of_run(run)
-        problems = [*measured.problems]
-        planned = run.table()
-        table = {name: job | planned.get(name, {}) for name, job in study.jobs.items()}
-        n = measured.frame["name"].map({name: job["n"] for name, job in table.items()})
-        frame = measured.frame[(n == 0) | (n == measured.frame["operations"])]
-        cpu_profiles = {
-            name: dict(_usable(run.profiles(name), problems))
-            for name, job in table.items()
-            if "profile" in job
-        }
-        is_own = run.folder.parent != paths.reference()
-        instead = partial(of_study, study) if is_own else _nothing
-        return cls(study, run, table, frame, tuple(problems), cpu_profiles, instead)
+    def __post_init__(self) -> None:
+        if not self.run.samples_txt.exists():
+            hint = f"make measure ONLY={self.study.name}"
+            raise GccostError("the run holds no samples", self.run.name, hint)
+        self.run.manifest()  # or it says what is wrong with it
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -85,8 +60,22 @@ class Recording:
         return self.run.manifest()
 
     @property
+    def mode(self) -> Mode:
+        """Whether the run is one of your own ("measure") or not ("replay")."""
+        return "measure" if self.run.folder.parent == paths.runs() else "replay"
+
+    @cached_property
+    def recorded(self) -> Recording | None:
+        """The recorded run's recording of the study; None without one, or if it is this one.
+
+        It is for intervals, and for cases of which this run has too few processes (`showing`).
+        """
+        folder = paths.reference()
+        return None if self.run.folder.parent == folder else _of_study(self.study, folder)
+
+    @property
     def kinds(self) -> Kinds:
-        """The run's kinds of loop."""
+        """The costs of all of the run's cases."""
         return kinds.of_run(self.run)
 
     @property
@@ -109,7 +98,7 @@ class Recording:
     @property
     def releases(self) -> tuple[str, ...]:
         """The releases with samples, the oldest first."""
-        measured = {self.jobs[name]["release"] for name in self.frame["name"]}
+        measured = {self.jobs[name]["release"] for name in self._cases}
         return tuple(release for release in self.study.releases if release in measured)
 
     @property
@@ -120,6 +109,66 @@ class Recording:
     def failures(self, name: str) -> list[str]:
         """The reasons why samples of a case failed."""
         return list(self.manifest["failed"].get(name, []))
+
+    # --- The one frame ------------------------------------------------------------------
+
+    @cached_property
+    def jobs(self) -> Mapping[str, Job]:
+        """Every job of the study by name: the run's own, and what it has not measured."""
+        planned = self.run.table()
+        return {name: job | planned.get(name, {}) for name, job in self.study.jobs.items()}
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row per process (see `samples`), in the order of jobs and rounds, by its job's name."""
+        whole = samples.of_run(self.run).frame
+        order = pd.Index(list(self.jobs)).get_indexer(pd.Index(whole["name"]))
+        at = np.lexsort([whole["round"].to_numpy(), order])
+        return whole.iloc[at[order[at] >= 0]].set_index("name", drop=False).rename_axis(None)
+
+    @cached_property
+    def _cases(self) -> Mapping[str, pd.DataFrame]:
+        parts = self.frame.reset_index(drop=True).groupby("name", sort=False)
+        return {str(name): part.dropna(axis="columns", how="all") for name, part in parts}
+
+    def processes(self, name: str) -> pd.DataFrame:
+        """The samples of a case."""
+        return self._cases.get(name, _NO_SAMPLES)
+
+    def values(self, name: str, metric: str = costs.METRIC) -> Floats:
+        """A metric of each process of a case."""
+        values = self.processes(name).get(metric, pd.Series(dtype=float))
+        return values.dropna().to_numpy(dtype=float)
+
+    @cached_property
+    def _profiles(self) -> tuple[Mapping[str, Mapping[int, Profile]], tuple[str, ...]]:
+        """The usable profiles by job and round, and what is wrong with the others."""
+        known: dict[str, dict[int, Profile]] = {}
+        problems = []
+        for name in (name for name, job in self.jobs.items() if "profile" in job):
+            known[name] = {}
+            for number, path in self.run.profiles(name).items():
+                try:
+                    known[name][number] = _usable(path)
+                except GccostError as error:
+                    problems.append(str(error))
+        return known, (*problems,)
+
+    @property
+    def cpu_profiles(self) -> Mapping[str, Mapping[int, Profile]]:
+        """The CPU profiles by the job's name, then by round."""
+        return self._profiles[0]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with unusable lines and profiles, a sentence each."""
+        return samples.of_run(self.run).problems + self._profiles[1]
+
+    def rounds(self, name: str) -> list[int]:
+        """The rounds with a process, or a profile, of a case, in order."""
+        if "profile" in self.jobs.get(name, ()):
+            return sorted(self.cpu_profiles.get(name, {}))
+        return sorted(self.processes(name)["round"].astype(int).unique())
 
     # --- What a page shows ------------------------------------------------------------
 
@@ -133,10 +182,13 @@ class Recording:
         This is the one rule for what stands in place of a figure that was measured too little: a
         case with fewer than `fewest` processes is shown from the recorded run, whole.
         """
-        if self._enough(name):
-            return self
-        other = self.instead()
-        return other if other is not None and other._enough(name) else self
+        other = None if self._is_enough(name) else self.recorded
+        return other if other is not None and other._is_enough(name) else self
+
+    def _is_enough(self, name: str) -> bool:
+        is_profiled = "profile" in self.jobs[name]
+        measured = self.cpu_profiles.get(name, {}) if is_profiled else self.processes(name)
+        return len(measured) >= self.fewest(name)
 
     def is_due(self, name: str) -> bool:
         """Whether a page shows a case: the run planned it, or could not get its release."""
@@ -144,98 +196,55 @@ class Recording:
         is_missing = job["release"] in self.manifest["missing"]
         return name in self.run.table() or (is_missing and job.get("cpus", 1) <= self.cpus)
 
-    def _enough(self, name: str) -> bool:
-        if "profile" in self.jobs[name]:
-            return len(self.cpu_profiles[name]) >= self.fewest(name)
-        return len(self._cases.get(name, ())) >= self.fewest(name)
-
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """The processes that a page shows, as in `every`; `source` says if they are recorded."""
+        """The processes that a page shows, as in `frame`; `source` says if they are recorded."""
+        own = self.frame.assign(source=costs.RECORDED * self.is_aside)
         other = [name for name in self.jobs if self.showing(name) is not self]
-        recorded = self.instead() if other else None
-        if recorded is None:
-            return self.every.assign(source="")
-        own = self.every[~self.every.index.isin(other)].assign(source="")
-        theirs = recorded.every[recorded.every.index.isin(other)].assign(source=costs.RECORDED)
-        return pd.concat([own, theirs]) if len(own) else theirs
-
-    # --- Samples --------------------------------------------------------------------
-
-    @cached_property
-    def every(self) -> pd.DataFrame:
-        """The processes of all variants, with the name of their job as index."""
-        order = pd.CategoricalIndex(self.frame["name"], list(self.jobs)).codes
-        rows = self.frame.assign(order=order).sort_values(["order", "round"], kind="stable")
-        return rows.drop(columns="order").set_index("name")
-
-    @cached_property
-    def _cases(self) -> Mapping[str, pd.DataFrame]:
-        parts = self.every.reset_index().groupby("name", sort=False)
-        return {str(name): part.dropna(axis="columns", how="all") for name, part in parts}
-
-    def processes(self, name: str) -> pd.DataFrame:
-        """The samples of a case."""
-        return self._cases.get(name, _NO_SAMPLES)
-
-    def rounds(self, name: str) -> list[int]:
-        """The rounds with a process, or a profile, of a case, in order."""
-        if name in self.cpu_profiles:
-            return sorted(self.cpu_profiles[name])
-        return sorted(self.processes(name)["round"].astype(int).unique())
-
-    def values(self, name: str, metric: str = costs.METRIC) -> Floats:
-        """A metric of each process."""
-        values = self.processes(name).get(metric, pd.Series(dtype=float))
-        return values.dropna().to_numpy(dtype=float)
+        if self.recorded is None or not other:
+            return own
+        theirs = self.recorded.frame.assign(source=costs.RECORDED)
+        parts = own[~own.index.isin(other)], theirs[theirs.index.isin(other)]
+        return pd.concat(parts) if len(parts[0]) else parts[1]
 
     # --- Estimates ------------------------------------------------------------------
 
-    @cached_property
-    def _known(self) -> dict[tuple[str, str], Figure]:
-        return {}
+    def cost(
+        self, name: str, metric: str = costs.METRIC, some: pd.DataFrame | None = None
+    ) -> Figure:
+        """The cost of a case in each sitting, from all of its processes or from some.
 
-    def cost(self, name: str, metric: str = costs.METRIC) -> Figure:
-        """The cost of a case in each sitting; see `gccost.stats`."""
-        if (name, metric) not in self._known:
-            self._known[name, metric] = self.cost_of(name, metric, self.processes(name))
-        return self._known[name, metric]
-
-    def cost_of(self, name: str, metric: str, processes: pd.DataFrame) -> Figure:
-        """The cost of a case from some of its processes."""
-        case = kinds.cells(processes, metric).get(name)
-        if case is None:
-            return Figure()
-        kind, n = str(self.jobs[name]["kind"]), len(kinds.usable(processes, metric))
-        spread = kinds.of_recorded(self.run).spread(kind, metric)
-        if math.isnan(spread):  # of another method or under load; its kind's
-            spread = kinds.of_recorded(self.run).spread(kind.partition(", ")[0], metric)
-        scatter = self.kinds.scatter(kind, metric)
-        made, of_run = kinds.cost(case, metric, scatter, spread, n), self.kinds.cells(metric)
-        again = {
-            control: kinds.cost(of_run[control], metric, scatter, spread, n)
-            for control in self._controls.get(name, ())
-            if control in of_run
-        }
-        ratios = {name: stats.propagate(truediv, [each, made]) for name, each in again.items()}
-        return made._replace(controls=ratios)
+        It is next to the recorded run's, and to those of its A/A controls, which another study of
+        the run may have. See `gccost.stats`.
+        """
+        run, usual = self.kinds, kinds.of_recorded(self.run)
+        if some is not None:
+            some = some.assign(name=name, kind=run.kind_of.get(name, ""))
+        made = (run if some is None else Kinds(some, whole=run)).cost(name, metric, usual)
+        known = self.recorded.cost(name, metric) if self.recorded else None
+        controls = {}
+        for control in self._controls.get(name, ()) if made.n else ():
+            if (again := run.cost(control, metric, usual)).n:
+                ratio = stats.propagate(truediv, [again, made])
+                usual_ratio = known.controls.get(control) if known else None
+                controls[control] = ratio._replace(recorded=usual_ratio)
+        return made._replace(controls=controls, recorded=known)
 
     @cached_property
     def _controls(self) -> Mapping[str, list[str]]:
-        """The A/A controls of each case, which another study of the run may have."""
-        found: dict[str, list[str]] = {}
-        for name, job in self.run.table().items():
-            if "control" in job:
-                found.setdefault(jobs.uncontrolled(job), []).append(name)
-        return found
+        """The names of the A/A controls of a case."""
+        of: dict[str, list[str]] = {}
+        for name in filter(_CONTROL.search, self.kinds.kind_of):
+            of.setdefault(_CONTROL.sub("", name), []).append(name)
+        return of
 
     def share(self, name: str, of: Callable[[Profile], float]) -> Figure:
-        """A share of a case's CPU profiles: those of a sitting are added up."""
-        sittings = dict(self._cases.get(name, _NO_SAMPLES)[["round", "sitting"]].to_numpy())
-        profiles = self.cpu_profiles.get(name, {}).items()
-        shares = [(sittings.get(round_, 1.0), of(each), each.total) for round_, each in profiles]
-        known = pd.DataFrame(shares, columns=["sitting", "share", "total"]).dropna()
-        return kinds.share(known)
+        """A share of a job's CPU profiles: those of a sitting are added up."""
+        sittings = dict(self.processes(name)[["round", "sitting"]].to_numpy())
+        of_job = self.cpu_profiles.get(name, {}).items()
+        shares = [(sittings.get(round_, 1.0), of(each), each.total) for round_, each in of_job]
+        made = kinds.share(pd.DataFrame(shares, columns=["sitting", "share", "total"]).dropna())
+        return made._replace(recorded=self.recorded.share(name, of) if self.recorded else None)
 
     def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
@@ -243,23 +252,17 @@ class Recording:
 
 
 @cache
-def of_study(study: Study) -> Recording | None:
-    """The recorded run's recording of a study; None without one."""
+def _of_study(study: Study, folder: Path) -> Recording | None:
+    """The recorded run's recording of a study in a folder of runs; None without one."""
     with suppress(GccostError):  # a damaged one
         runs = [run for run in recorded() if study.name in run.studies]
-        return Recording.load(study, runs[-1]) if runs else None
+        return Recording(study, runs[-1]) if runs else None
     return None
 
 
-def _usable(files: Mapping[int, Path], problems: list[str]) -> Iterator[tuple[int, Profile]]:
-    """Read the usable profiles; appends what is wrong with the others to `problems`."""
-    for round_, path in files.items():
-        try:
-            profile = read_profile(path)
-        except GccostError as error:
-            problems.append(str(error))
-            continue
-        if profile.total:
-            yield round_, profile
-        else:
-            problems.append(f"{path}: the profile holds no samples")
+def _usable(path: Path) -> Profile:
+    """A profile. Raises GccostError if it cannot be read or is empty."""
+    profile = profiles.read(path)
+    if not profile.total:
+        raise GccostError("the profile holds no samples", str(path))
+    return profile

@@ -201,6 +201,9 @@ class Shown(Rule):
     why: str
     scored: ClassVar[bool] = False
 
+    def __str__(self) -> str:
+        return f"not scored: {self.why}"
+
     def bounds(self, published: float) -> tuple[float, float]:
         return math.nan, math.nan
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gccost.judging.rules import AtLeast
-from gccost.stats import FEWEST, JUDGED, SHOWN, Estimate, Figure, Sitting, estimate
+from gccost.stats import FEWEST, JUDGED, SHOWN, Figure, Sitting, estimate
 
 
 class Outcome(NamedTuple):
@@ -49,15 +49,12 @@ def simulate(
             {float(i): Sitting(v, v * noise * within, FEWEST) for i, v in enumerate(values)},
             truth * spread,
             FEWEST * sittings,
+            recorded=recorded,
         )
-        shown, judged = (_of(figure, confidence, recorded) for confidence in (SHOWN, JUDGED))
+        shown, judged = (estimate(figure, confidence) for confidence in (SHOWN, JUDGED))
         covered += shown.contains(truth)
         side = AtLeast().judge(judged, bound).label
         decision = {"holds": 1, "does not hold": -1}.get(str(side.value), 0)
         undecided += decision == 0
         wrong += decision not in (0, right)
     return Outcome(covered / campaigns, wrong / campaigns, undecided / campaigns)
-
-
-def _of(figure: Figure, confidence: float, recorded: Figure) -> Estimate:
-    return estimate(figure, confidence, recorded=recorded)

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from gccost import paths
+from gccost.files import read_text
 from gccost.measuring.profiles import Profile
 
 SETTING = ("runtime.SetFinalizer",)
@@ -108,8 +110,11 @@ _PHASE = re.compile(
 )
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
-# The runtime and the packages that register for their callers, by how names begin.
+# The runtime and Go's packages that register for their callers, by how names begin.
 RUNTIME = ("runtime.", "runtime/", "internal/", "weak.", "unique.")
+# gosrc/slab, wherever a copy of it was published, and what waits for a lock.
+SLAB = re.compile(r"(.*/)?slab\.(\(\*(core|started|Pool)|Handle|Use|as)\[.*")
+SLOW_LOCK = ("sync.(*Mutex).lockSlow", "internal/sync.(*Mutex).lockSlow", "runtime.Gosched")
 
 
 def classified(profile: Profile) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
@@ -122,9 +127,25 @@ def classified(profile: Profile) -> Iterator[tuple[str, tuple[str, ...], int, in
             yield phases[stack[at]], stack, at, time
 
 
+@cache
+def _go_packages() -> frozenset[str]:
+    return frozenset(read_text(paths.GO_PACKAGES).split())
+
+
+def package(function: str) -> str:
+    """The import path of a function's package."""
+    return re.sub(r"\.[^/]*$", "", function.partition("[")[0])
+
+
+@cache
+def is_go(function: str) -> bool:
+    """Whether it is of Go's own packages; names of assembly and of C functions have no dot."""
+    return "." in function and package(function) in _go_packages()
+
+
 def is_outside(function: str) -> bool:
-    """Whether it is the program's own; the names of the runtime's assembly have no dot."""
-    return "." in function and not function.startswith(RUNTIME)
+    """Whether it is neither the runtime's nor assembly."""
+    return "." in function and not (function.startswith(RUNTIME) and is_go(function))
 
 
 @cache

@@ -80,6 +80,8 @@ def _values(texts: str) -> Iterator[str]:
             raise GccostError(
                 "this is no range of numbers", text, "write it like 1..96 or 0..96..8"
             )
+        if rest and int(rest[0]) < int(first):
+            raise GccostError("this range is empty", text, f"write {rest[0]}..{first}")
         if rest:
             yield from map(str, range(int(first), int(rest[0]) + 1, *map(int, rest[1:])))
         else:

@@ -122,8 +122,11 @@ def name(case: str, release: str) -> str:
 def _parsed(case: str) -> tuple[str, dict[str, str]]:
     """The benchmark and the keys of a name, or of a case as text."""
     benchmark, *parts = case.split("/")
-    pairs = (part.partition("=") for part in parts)
-    return benchmark, {key: value for key, _, value in pairs}
+    pairs = [part.partition("=") for part in parts]
+    keys = {key: value for key, _, value in pairs}
+    if len(keys) < len(pairs):
+        raise GccostError("a key is there twice", case, "name each key once")
+    return benchmark, keys
 
 
 def job(case: str, release: str) -> Job:
@@ -140,7 +143,7 @@ def job(case: str, release: str) -> Job:
             hint = f"fill the column {column} of its line"
             where = benchmarks.table()[benchmark][0].where
             raise GccostError(f"{full} has no {column}", where, hint)
-    n = int(known.n)
+    n = _whole(known.n, full)
     by = [known.kind or benchmark, keys.get("method"), keys.get("load")]
     row: Job = {
         "name": full,
@@ -152,11 +155,18 @@ def job(case: str, release: str) -> Job:
         **_settings(keys),
         "kind": ", ".join(filter(None, by)),
         "n": n,
-        "retained_bytes": int(known.retained_bytes or 0),
+        "retained_bytes": _whole(known.retained_bytes or "0", full),
         "argv": _command(full, known.program, n),
         "env": _environment(keys, traced=known.has("traced")),
     }
-    return row | ({"cpus": int(known.cpus)} if known.cpus else {})
+    return row | ({"cpus": _whole(known.cpus, full)} if known.cpus else {})
+
+
+def _whole(text: str, where: str) -> int:
+    """A number of a case or of its benchmark. Raises GccostError for other text."""
+    if not text.isdecimal():
+        raise GccostError(f"{text!r} is no whole number", where, "write it like 100")
+    return int(text)
 
 
 def is_too_old(case: str, release: str) -> bool:
@@ -174,7 +184,7 @@ def _settings(keys: Mapping[str, str]) -> Job:
     for key, value in keys.items():
         if key not in _SETTINGS and (key, value) != ("gogc", "off"):
             text = EXPERIMENTS.get(value, value)
-            row[_RENAMED.get(key, key)] = int(text) if key in NUMBERS else text
+            row[_RENAMED.get(key, key)] = _whole(text, key) if key in NUMBERS else text
     return row
 
 

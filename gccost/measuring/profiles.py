@@ -9,11 +9,11 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from io import BytesIO
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,25 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.message import DecodeError
 
 from gccost.errors import GccostError
-from gccost.measuring.schema import UNSEEN
+from gccost.measuring.schema import printable
 
 # The errors of an unreadable, truncated or damaged gzipped file, and of one that is none.
 _UNREADABLE = (OSError, EOFError, zlib.error, KeyError, IndexError, ValueError)
 _CLOSURE = re.compile(r"\.func\d")  # in the name of a function without one of its own
-MOST = 64 << 20  # bytes of a profile; 160,000 stacks of 64 functions take a third of it
+# Bytes of a profile, and four times the functions on all its stacks. 160,000 stacks of 64
+# functions take a third of the first, and 61 % of the second.
+MOST = 64 << 20
+_LONGEST = 10_000  # characters of a function's name
+# What files that are no profile.proto are, by how they begin.
+_OTHERS = {
+    rb"PERFILE2": "it is a recording of perf",
+    rb"go 1\.\d+ trace": "it is an execution trace; to see it: go tool trace FILE",
+    rb"\x7fELF": "it is a program",
+    rb"(\0{8}|\0{4})\x03\0": "it is a CPU profile in the format of 2016 and before; "
+    "to convert it: go tool pprof -proto PROGRAM FILE > cpu.pb.gz",
+    rb"[\t\n\r -~\x80-\xff]{512}|[\t\n\r -~\x80-\xff]+\Z": "it is a text; to convert a CPU "
+    "profile in a format of text: go tool pprof -proto PROGRAM FILE > cpu.pb.gz",
+}
 
 # The messages and fields of profile.proto that are used, with their numbers there.
 _SCHEMA = """
@@ -62,7 +75,7 @@ message_type {
   field { name: "sample" number: 2 label: LABEL_REPEATED type_name: "Sample" }
   field { name: "location" number: 4 label: LABEL_REPEATED type_name: "Location" }
   field { name: "function" number: 5 label: LABEL_REPEATED type_name: "Function" }
-  field { name: "string_table" number: 6 label: LABEL_REPEATED type: TYPE_STRING }
+  field { name: "string_table" number: 6 label: LABEL_REPEATED type: TYPE_BYTES }
 }
 """
 
@@ -71,11 +84,15 @@ message_type {
 class Profile:
     """A CPU profile: stacks of function names, the outermost first, with their time in ns.
 
-    `unnamed` is the time of the samples without a function's name, which are left out.
+    `unnamed` is the time of the samples without a function's name, which are left out, and
+    `one_sample` the mean time of one. If the profile does not say how much time a sample
+    stands for, it is not `timed`: all times are numbers of samples.
     """
 
     stacks: tuple[tuple[tuple[str, ...], int], ...]
-    unnamed: int = 0
+    unnamed: int
+    one_sample: float
+    timed: bool
 
     @property
     def total(self) -> int:
@@ -96,7 +113,7 @@ class Profile:
         stacks that contain any of those, and NaN if there are none. A name that ends in "*"
         matches all names with that prefix, but not those of closures: they may run elsewhere.
         """
-        wanted = [self._named(names) for names in map(tuple, (functions, within)) if names]
+        wanted = [*map(self._named, [functions, within] if within else [functions])]
         whole = [(frozenset(stack), value) for stack, value in self.stacks]
         if of := tuple(of):
             base = self._named(of)
@@ -137,31 +154,57 @@ def unzipped(data: bytes) -> bytes:
 
 def decode(data: bytes) -> Profile:
     """Decode a profile.proto that is not gzipped; raises one of _UNREADABLE if it is another."""
+    for begins, what in _OTHERS.items():
+        if re.match(begins, data):
+            raise ValueError(what)
     message = _message()()
     try:
         message.ParseFromString(data)
+        return _profile(message)
     except DecodeError:
         raise ValueError("it is not in the format profile.proto, or is damaged") from None
-    samples = list(_stacks(message))
-    stacks = tuple((stack, time) for stack, time in samples if any(stack))
-    return Profile(stacks, sum(time for stack, time in samples if not any(stack)))
+    except LookupError:
+        raise ValueError("it is damaged: it refers to an entry that it does not have") from None
 
 
-def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
-    text = [UNSEEN.sub("\N{REPLACEMENT CHARACTER}", each) for each in message.string_table]
-    functions = {f.id: text[f.name] for f in message.function}
+def _profile(message: Any) -> Profile:
+    strings = dict(enumerate(message.string_table))
+
+    def text(*numbers: int) -> str:
+        joined = b"/".join(strings[number] for number in numbers)
+        return printable(joined.decode(errors="replace"), _LONGEST)
+
+    kinds = [text(kind.type, kind.unit) for kind in message.sample_type]
+    timed = kinds.count("cpu/nanoseconds") == 1
+    if not timed and kinds != ["samples/count"]:
+        raise ValueError(f"it holds {', '.join(kinds) or 'nothing':.300}, not cpu/nanoseconds once")
+    values = [dict(zip(kinds, sample.value, strict=False)) for sample in message.sample]
+    times = [each["cpu/nanoseconds" if timed else "samples/count"] for each in values]
+    if min(times, default=0) < 0:
+        raise ValueError("it is the difference of two profiles: it has values below zero")
+    functions = {function.id: text(function.name) for function in message.function}
+    samples = list(zip(_stacks(message, functions), times, strict=True))
+    return Profile(
+        tuple((stack, time) for stack, time in samples if time and any(stack)),
+        sum(time for stack, time in samples if not any(stack)),
+        sum(times) / max(sum(each.get("samples/count", 1) for each in values), 1),
+        timed,
+    )
+
+
+def _stacks(message: Any, functions: Mapping[int, str]) -> Iterator[tuple[str, ...]]:
     # A location's lines start at the innermost inlined call, a sample's locations at the leaf.
     locations = {
         loc.id: [functions[line.function_id] for line in reversed(loc.line)]
         for loc in message.location
     }
-    kinds = [f"{text[kind.type]}/{text[kind.unit]}" for kind in message.sample_type]
-    if "cpu/nanoseconds" not in kinds:
-        raise ValueError(f"it holds {', '.join(kinds) or 'nothing'}, not cpu/nanoseconds")
-    column = kinds.index("cpu/nanoseconds")
+    left = MOST // 4
     for sample in message.sample:
         outward = map(locations.__getitem__, reversed(list(sample.location_id)))
-        yield tuple(chain.from_iterable(outward)), sample.value[column]
+        yield (stack := tuple(islice(chain.from_iterable(outward), left)))
+        left -= len(stack)
+    if left == 0:
+        raise ValueError("its stacks have too many functions")
 
 
 @cache

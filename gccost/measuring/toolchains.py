@@ -174,8 +174,8 @@ def pin(version: str, say: Say = silent) -> str:
     Go checks the download against its checksum database. Returns the added line.
     """
     check_releases()
-    if not re.fullmatch(r"1(\.\d+){1,2}", version):
-        what = f"{version!r} is not a Go release"
+    if not re.fullmatch(r"1(\.\d+){1,2}", version) or number(version) < number("1.9"):
+        what = f"{version!r} is not a Go release from 1.9"
         raise GccostError(what, "gccost release", "write it like 1.27.4")
     if version in GO_RELEASES:
         raise GccostError(f"Go {version} is already listed", str(paths.RELEASES), "make report")

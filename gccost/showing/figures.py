@@ -19,8 +19,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from gccost import stats
 from gccost.judging import rounding
-from gccost.judging.costs import Sides
 
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
 
@@ -107,7 +107,7 @@ class Chart:
     def csv(self) -> str:
         """The data as CSV, with rounded numbers."""
         first = self.data.head(1)  # of a column of costs, every value is for derive
-        for_derive = [name for name in first if isinstance(first[name].squeeze(), Sides)]
+        for_derive = [name for name in first if isinstance(first[name].squeeze(), stats.Figure)]
         written = self.data.drop(columns=for_derive)
         for column in written.select_dtypes("number"):
             known = written[column].astype(float)  # a key that a case lacks is NA

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import pandas as pd
@@ -14,25 +14,24 @@ from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run, seconds_of
-from gccost.measuring.settings import Mode
 from gccost.showing import tables
 from gccost.showing.tables import Markup
 
 SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 
-def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
-    """The notice for studies of one run; `notices` are the reasons for showing this run."""
-    facts = list(_facts(recordings, _samples(recordings), mode))
-    listed = tables.warnings(caveats(recordings, notices), "Caveats")
+def notice(recordings: Sequence[Recording]) -> Markup:
+    """The notice for studies of one run."""
+    facts = list(_facts(recordings, _samples(recordings)))
+    listed = tables.warnings(caveats(recordings), "Caveats")
     return tables.stacked([tables.table(("what", "which"), facts), listed], gap="\n")
 
 
-def caveats(recordings: Sequence[Recording], notices: Iterable[str] = ()) -> list[str]:
+def caveats(recordings: Sequence[Recording]) -> list[str]:
     """What to know before the figures of studies of one run are used, each in a sentence."""
     every = [
         *_busy(_samples(recordings)),
-        *notices,
+        *chain.from_iterable(recording.notices for recording in recordings),
         *_fixed_layout(recordings),
         *chain.from_iterable(map(_caveats, recordings)),
     ]
@@ -62,13 +61,11 @@ def machine(run: Run) -> str:
     return f"{cpu}, {known.get('allowed_cpus')} CPUs, {release}"
 
 
-def _facts(
-    recordings: Sequence[Recording], samples: pd.DataFrame, mode: Mode
-) -> Iterator[tuple[str, str]]:
+def _facts(recordings: Sequence[Recording], samples: pd.DataFrame) -> Iterator[tuple[str, str]]:
     run = recordings[0].run
     manifest = run.manifest()
     names = [recording.study.name for recording in recordings]
-    whose = "recorded" if mode == "replay" else "your own"
+    whose = "recorded" if recordings[0].mode == "replay" else "your own"
     yield "study" if len(names) == 1 else "studies", ", ".join(names)
     begun = [sitting["began"][:16].replace("T", " ") for sitting in manifest["sittings"]]
     yield "run", f"{run.name}, {whose}, begun {manifest['created'][:10]}"

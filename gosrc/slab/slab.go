@@ -146,7 +146,8 @@ type Pool[P any] struct {
 	// as much Go memory as its objects use, and drops it untouched. It counts towards
 	// GOMEMLIMIT until the next collection. The collector does not run before the Go heap
 	// reaches 4 MiB (at GOGC=100). If Bytes is negative, the pool does not allocate it, and the
-	// collector runs too seldom.
+	// collector runs too seldom. Bytes also bounds how many closed objects wait together: 128,
+	// or 32 KiB of them, so that they are still in the CPU's caches when they are freed.
 	Bytes int
 
 	started atomic.Pointer[started[P]]
