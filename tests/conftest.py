@@ -24,10 +24,11 @@ from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain
 
-# A background process ignores Ctrl-C and its children inherit that, so tests that
-# interrupt a command would wait forever.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A background process ignores Ctrl-C, and one under nohup SIGHUP, and their children inherit
+# that, so tests that interrupt a command would wait forever.
+for sent, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(sent) is signal.SIG_IGN:
+        signal.signal(sent, usual)
 
 # A busy machine takes its time over an example.
 settings.register_profile("on any machine", deadline=None)
