@@ -147,7 +147,7 @@ def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report):
 
 def test_a_narrow_ledger_is_as_wide_as_its_table(browser: Browser, report):
     def look(page: Page) -> None:
-        last, table = (page.locator(each).bounding_box() for each in ("#l4 .today", ".ledger"))
+        last, table = (page.locator(each).bounding_box() for each in ("#l4 td.today", ".ledger"))
         assert last
         assert table
         assert last["x"] + last["width"] == pytest.approx(table["x"] + table["width"], abs=1)
