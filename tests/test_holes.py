@@ -19,8 +19,7 @@ import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from gccost import opening, paths
-from gccost.judging.questions import questions
-from gccost.measuring import planning, runs
+from gccost.measuring import jobs, planning, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run
 from gccost.showing import drawing, programs, tables
@@ -50,11 +49,10 @@ def names() -> set[str]:
     """The cases that the quick budget measures on the recorded machine."""
     measured = [study for study in STUDIES.values() if study.joins(QUICK)]
     description = opening.reference(STUDIES["lemire"]).manifest()["machine"]
-    asked = questions(measured, QUICK)
     return {
-        case.name
+        job["name"]
         for study in measured
-        for case in planning.fitting(study, QUICK, asked, description)
+        for job in planning.fitting(study.within(QUICK), description)
     }
 
 
@@ -77,6 +75,7 @@ def cut(folder: Path, sittings: list[int]) -> Run:
                 text = re.sub(r"\S+ sitting\b", f"{numbers[at]} sitting", text)
                 lines.append(text)
     run.samples_txt.write_text("\n".join([*lines, ""]))
+    jobs.write(run.jobs_csv, [job for name, job in recorded.table().items() if name in wanted])
     studies = [study.name for study in STUDIES.values() if study.joins(QUICK)]
     for path in [*run.folder.glob("profiles/*"), *run.folder.glob("slices/*")]:
         path.unlink()
