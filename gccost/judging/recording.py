@@ -114,17 +114,27 @@ class Recording:
 
     @cached_property
     def jobs(self) -> Mapping[str, Job]:
-        """Every job of the study by name: the run's own, and what it has not measured."""
-        planned = self.run.table()
-        return {name: job | planned.get(name, {}) for name, job in self.study.jobs.items()}
+        """Every job of the study by name: the run's own, and what it has not measured.
+
+        A job of that name with another N is another one, unless memory limited its N.
+        """
+        planned, scale = self.run.table(), self.manifest["scale"]
+        known = {name: jobs.scaled(job, scale) for name, job in self.study.jobs.items()}
+        own = {name: planned.get(name, job) for name, job in known.items()}
+        return {
+            name: job | own[name] if job["retained_bytes"] or own[name]["n"] == job["n"] else job
+            for name, job in known.items()
+        }
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """A row per process (see `samples`), in the order of jobs and rounds, by its job's name."""
         whole = samples.of_run(self.run).frame
+        n = whole["name"].map({name: job["n"] for name, job in self.jobs.items()})
+        whole = whole[(n == 0) | (n == whole["operations"])]
         order = pd.Index(list(self.jobs)).get_indexer(pd.Index(whole["name"]))
         at = np.lexsort([whole["round"].to_numpy(), order])
-        return whole.iloc[at[order[at] >= 0]].set_index("name", drop=False).rename_axis(None)
+        return whole.iloc[at].set_index("name", drop=False).rename_axis(None)
 
     @cached_property
     def _cases(self) -> Mapping[str, pd.DataFrame]:
