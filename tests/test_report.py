@@ -418,7 +418,7 @@ def test_missing_studies_are_shown_as_not_measured(results: Results):
     lemire, *others = results.first_screen().text.splitlines()
     assert ", holds" in lemire
     assert all("not measured" in other or "needs" in other for other in others)
-    assert re.search('id="S1".*one estimate with <a href="#L1">', results.ledger().html)
+    assert re.search('id="S1".*see <a href="#L1">', results.ledger().html)
     assert "not measured" in Results({}).first_screen().html
 
 
