@@ -140,6 +140,9 @@ def test_a_published_table_with_a_letter_in_a_number_or_without_a_claim_is_named
     for old, new in (("8.667", "8.b67"), ("\nL1,", "\nl1,"), ("\nL2a,", "\nL1,"), (data, "")):
         (tmp_path / "claims.csv").write_text(data.replace(old, new))
         assert "claims.csv" in error_of(lambda: ledger.rows({}, [LEMIRE]))
+    (tmp_path / "claims.csv").write_text(f"{data}Z1,lemire,\n")
+    said = error_of(lambda: ledger.rows({}, [LEMIRE]))
+    assert f"line {data.count(chr(10)) + 1} has 3 columns, not 9: id, document, claim" in said
 
 
 @pytest.mark.parametrize("name", ["releases.csv", "reference.json"])

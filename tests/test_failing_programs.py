@@ -16,7 +16,7 @@ from faketools import FakeTools
 from gccost import doctor, paths, processes
 from gccost.errors import GccostError
 from gccost.measuring import campaign, planning, toolchains
-from gccost.measuring.jobs import ONE_MALLOC
+from gccost.measuring.benchmarks import ONE_MALLOC
 from gccost.studies import STUDIES
 
 

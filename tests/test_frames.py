@@ -233,14 +233,14 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "study.costs(['ns'])": (r"no metric \['ns'\]", "name one of ns"),
     "study.shares({'C': 'runtime.cgocall'})": ("is no list of functions", "write ['runtime"),
     "study.shares({'C': ['runtime.cgocal']})": ("no profile has", "name one of runtime.cgocall"),
-    "study.shares({'C': ['runtime.cgocall']}, of=['mian*'])": ("no profile has", "name one of"),
+    "study.shares({'C': ['runtime.cgocall']}, of=['mian*'])": ("no profile has", ""),
     "study.judge('L9')": ("no claim 'L9'", "name one of L4, L3, L1, L2a, L2b"),
     "gccost.source('cstr/cstr.go', 'Alocate')": ("Alocate", "name one of Allocate"),
     "gccost.published('lemire-timing')": ("lemire-timing", "name one of lemire-timings"),
     "gccost.cost(study.samples())": ("several values of release, variant, gc", "filter, or"),
     "gccost.cost(study.samples().merge(study.samples()))": ("several values of", "filter, or"),
     "gccost.cost(one, 'cpu')": ("no column 'cpu'", "name one of cpu_ns"),
-    "gccost.cost(one, 'variant')": ("no column 'variant' of numbers", "name one of"),
+    "gccost.cost(one, 'variant')": ("no column 'variant' of numbers", ""),
     "gccost.cost(one.drop(columns='ns'))": ("no column 'ns'", "name one of "),
     "gccost.derive(lambda a: a, 5.0)": ("no column 'figure'", "keep the column"),
     "study.judge('L1', bar=math.nan)": ("nan is no bar", "name a number"),
@@ -271,6 +271,7 @@ def test_a_bar_of_ones_own_is_shown_with_its_margin(lemire):
 
 
 def test_a_hint_has_the_nearest_first_and_all_if_they_are_few():
+    assert nearest("Zzzzz", (f"v{i}" for i in range(60, 90))) == ""
     assert nearest("B", "abcd") == "name one of b, a, c, d"
     assert nearest("v7", (f"v{i}" for i in range(60, 90))) == "name one of v70, v71, v72"
     assert nearest(7, range(10, 22)).endswith("20, 21")

@@ -19,19 +19,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect
 from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
+from gccost.measuring.benchmarks import EXPERIMENTS, NUMBERS, SETTINGS, STOCK, whole
 from gccost.measuring.schema import COUNT, LINE, TEXT, columns, rows
-
-NUMBERS = (
-    *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
-    *("bytes", "dummies", "others", "gogc", "gcthreads", "heap"),
-)
-"""The settings whose values are numbers; all others are text."""
 
 IDENTITY = ("release", "experiment", "variant", "benchmark")
 _FIRST = (
@@ -56,21 +50,7 @@ _COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds"
 # Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
 # measurements, at the values of today's programs.
 GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
-# Values of GOEXPERIMENT: without Green Tea, the newer algorithm of marking (Go 1.26 and 1.27 have
-# both), and without the allocators for single size classes (the default of Go 1.27).
-NO_GREEN_TEA = "nogreenteagc"
-ONE_MALLOC = "nosizespecializedmalloc"
-EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
-STOCK = "stock"  # the release's own runtime, which no name has
 PROCESSES = 4  # of a short loop in a round: one would give a chance value
-
-# The settings that follow the release in a name, in this order, as they usually are.
-_SETTINGS: Mapping[str, Mapping[str, str]] = {
-    "go": {"gogc": "100", "gomaxprocs": "", "setting": "published", "control": "", "profile": ""}
-    | dict.fromkeys(("runtime", "method", "load", "measurement"), ""),
-    "jdk": {"setting": "published", "control": "", "gc": "G1"}
-    | dict.fromkeys(("heap", "escape", "finalization", "gcthreads"), ""),
-}
 
 Job = dict[str, Any]
 """A row: a column's value by its name; without the settings that the case lacks."""
@@ -100,18 +80,12 @@ def name(case: str, release: str) -> str:
     """
     benchmark, given = _parsed(case)
     given.pop(toolchains.key(release), None)  # of a name
-    usual = _SETTINGS[toolchains.key(release)]
+    usual = SETTINGS[toolchains.key(release)]
     known = benchmarks.of(benchmark, {**usual, **given})
-    if benchmark not in benchmarks.table():
-        hint = nearest(benchmark, benchmarks.table())
-        raise GccostError(f"there is no benchmark {benchmark!r}", case, hint)
+    expect(benchmarks.table(), benchmark, "benchmark", case)
     order = known.keys.split()
     for key, value in given.items():
-        if key not in order and key not in usual:
-            hint = nearest(key, [*order, *usual])
-            raise GccostError(f"{benchmark} has no key {key!r}", case, hint)
-        if not value:
-            raise GccostError(f"{key} has no value", case, f"write {key}=…, or leave it out")
+        benchmarks.check_setting(key, value, [*order, *usual], case)
     _, own = _parsed(f"/{known.settings}" if known.settings else "")
     settings = {**usual, **{key: given.get(text, text) for key, text in own.items()}, **given}
     keys = {key: given[key] for key in order if key in given} | toolchains.keyed(release)
@@ -138,12 +112,11 @@ def job(case: str, release: str) -> Job:
         needed = toolchains.title(release).split()[0]
         hint = f"name {needed} {known.since} or later"
         raise GccostError(f"{benchmark} is not in {toolchains.title(release)}", case, hint)
-    for column in ("program", "n"):
-        if not getattr(known, column):
-            hint = f"fill the column {column} of its line"
-            where = benchmarks.table()[benchmark][0].where
-            raise GccostError(f"{full} has no {column}", where, hint)
-    n = _whole(known.n, full)
+    if not known.n:
+        where = benchmarks.table()[benchmark][0].where
+        raise GccostError(f"{full} has no n", where, "fill the column n of its line")
+    benchmarks.check_program(benchmark, known.program)
+    n = whole(known.n, full)
     by = [known.kind or benchmark, keys.get("method"), keys.get("load")]
     row: Job = {
         "name": full,
@@ -155,18 +128,11 @@ def job(case: str, release: str) -> Job:
         **_settings(keys),
         "kind": ", ".join(filter(None, by)),
         "n": n,
-        "retained_bytes": _whole(known.retained_bytes or "0", full),
+        "retained_bytes": whole(known.retained_bytes or "0", full),
         "argv": _command(full, known.program, n),
         "env": _environment(keys, traced=known.has("traced")),
     }
-    return row | ({"cpus": _whole(known.cpus, full)} if known.cpus else {})
-
-
-def _whole(text: str, where: str) -> int:
-    """A number of a case or of its benchmark. Raises GccostError for other text."""
-    if not text.isdecimal():
-        raise GccostError(f"{text!r} is no whole number", where, "write it like 100")
-    return int(text)
+    return row | ({"cpus": whole(known.cpus, full)} if known.cpus else {})
 
 
 def is_too_old(case: str, release: str) -> bool:
@@ -182,9 +148,9 @@ def _settings(keys: Mapping[str, str]) -> Job:
     if "go" in keys:
         row = {"gc": "off" if keys["gogc"] == "off" else "on", "runtime": STOCK}
     for key, value in keys.items():
-        if key not in _SETTINGS and (key, value) != ("gogc", "off"):
+        if key not in SETTINGS and (key, value) != ("gogc", "off"):
             text = EXPERIMENTS.get(value, value)
-            row[_RENAMED.get(key, key)] = _whole(text, key) if key in NUMBERS else text
+            row[_RENAMED.get(key, key)] = whole(text, key) if key in NUMBERS else text
     return row
 
 
