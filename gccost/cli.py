@@ -389,7 +389,6 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
     """
     from gccost.judging.questions import questions
     from gccost.opening import why_anew
-    from gccost.studies import repeated
 
     limit = settings.budget
     for what in runs.skipped(paths.runs()):
@@ -413,7 +412,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
             _say(why)
         try:
             before = _widths(campaign.find(plan), together)
-            run = repeated.measure(plan, watched, again=True)
+            run = campaign.measure(plan, watched, again=True)
         except MissingTool as error:
             _say(str(error))
             return False
@@ -422,7 +421,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
     for name, whys in run.manifest()["failed"].items():
         _say(f"{name} failed: {whys[0]}")
-    click.echo(_measured(plan, run, [study.name for study in together]))
+    click.echo(_measured(plan, run))
     for at, half in _widths(run, together).items():
         if before.get(at, math.inf) < math.inf:
             _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
@@ -436,19 +435,16 @@ def _began() -> float:
     return psutil.Process().create_time()
 
 
-def _measured(plan: planning.Plan, run: Run, studies: list[str]) -> str:
+def _measured(plan: planning.Plan, run: Run) -> str:
     """What a campaign has measured, and why it ended."""
     from gccost.showing.notice import effort
 
-    done = run.manifest()["finished"]
-    ended = [*studies, plan.budget.name, *done]
-    budget = next(name for name in ended if name in done)
     standing = plan.standing(run)
     verdicts = ""
     if standing.verdicts:
         verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
-    because = done[budget]["because"]
-    return f"{verdicts}{effort(run, budget)} ({because}); saved in {run.name}"
+    because = run.manifest()["finished"][plan.budget.name]["because"]
+    return f"{verdicts}{effort(run)} ({because}); saved in {run.name}"
 
 
 def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], float]:

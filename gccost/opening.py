@@ -19,7 +19,7 @@ from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 from gccost.showing import progress
-from gccost.studies import STUDIES, repeated
+from gccost.studies import STUDIES
 
 OWN = "your run"
 _INSTEAD = "a recorded run is shown."
@@ -72,7 +72,9 @@ def chosen(study: Study, name: str) -> Recording:
     if len(candidates) != 1:
         what = f"there are {len(candidates)} runs" if candidates else "there is no run"
         hint = nearest(name, reversed([run.name for run in candidates or known]))
-        raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
+        raise GccostError(
+            f"{what} {name!r}", "gccost.open", f"{hint or 'name another'} (see gccost.runs())"
+        )
     run = candidates[0]
     if not _measured_in(study, run):
         held = ", ".join(run.studies) or "no study"
@@ -142,7 +144,7 @@ def measured(study: Study, settings: Settings) -> Recording:
     try:
         with progress.bar(f"{study.name}, {settings.budget.name} budget") as watched:
             plan = _plan(study, settings, watched)
-            run = repeated.measure(plan, watched)
+            run = campaign.measure(plan, watched)
     except MissingTool as error:
         return _replayed(
             study, f"Measuring is not possible here, so a recorded run is shown. {error}"

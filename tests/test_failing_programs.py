@@ -72,7 +72,7 @@ assert not plan.missing, plan.missing
 job = next(iter(plan.pool.values()))
 folder = Path(sys.argv[1])
 binary = plan.build(jobs.build(job), 7, folder, processes.run)
-print(sampler.sample(job, binary, folder).n)
+print(sampler.sample(job, binary, folder)[0].n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
     if not processes.ask([*alone, "true"]):

@@ -13,7 +13,10 @@ from gccost.measuring.benchmarks import NUMBERS
 from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run, cached
 
-_HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind", "cpus", "rounds")
+_HIDDEN = (
+    *("name", "program", "n", "retained_bytes", "argv", "env"),
+    *("kind", "cpus", "rounds", "count"),
+)
 _OWN = ("line", "name", "kind", "procs", "operations")  # columns
 
 

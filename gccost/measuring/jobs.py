@@ -45,19 +45,22 @@ _NAME = LINE._replace(least=1)
 _COLUMNS = columns(
     "program release experiment variant kind n:count retained_bytes:count argv env"
 ) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
-_COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds")}
+_COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds", "count")}
 
 # Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
 # measurements, at the values of today's programs.
 GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
 PROCESSES = 4  # of a short loop in a round: one would give a chance value
+COUNTED = 10  # samples of one process, of a case that is measured as go test -count does
+# Keeps a core busy while a command runs.
+_BUSY = 'while :; do :; done & "$@"; ended=$?; kill $!; exit $ended'
 
 Job = dict[str, Any]
 """A row: a column's value by its name; without the settings that the case lacks."""
 
 
 class Build(NamedTuple):
-    """The inputs of a round's binary; its layout depends on `relinked`.
+    """The inputs of a round's binary; those with another `layout` have one of their own.
 
     `runtime` names a patched Go runtime (see gosrc/overlay), or is one of EXPERIMENTS; if empty,
     the release's own is used.
@@ -66,7 +69,7 @@ class Build(NamedTuple):
     program: str
     release: str
     runtime: str
-    relinked: bool
+    layout: str
 
 
 # --- From a case to its job ---------------------------------------------------------------
@@ -132,7 +135,8 @@ def job(case: str, release: str) -> Job:
         "argv": _command(full, known.program, n),
         "env": _environment(keys, traced=known.has("traced")),
     }
-    return row | ({"cpus": whole(known.cpus, full)} if known.cpus else {})
+    row |= {"cpus": whole(known.cpus, full)} if known.cpus else {}
+    return row | ({"count": COUNTED} if keys.get("method") == "count" else {})
 
 
 def is_too_old(case: str, release: str) -> bool:
@@ -182,8 +186,10 @@ def _command(full: str, program: str, n: int) -> str:
     if "go" in keys:
         parts = [f"^Benchmark({benchmark})$", *(f"^{part}$" for part in printed.split("/")[1:])]
         bounded = [f"-test.benchtime={n}x"] if n else []
-        command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}", *bounded]
-        return shlex.join(command)
+        counted = [f"-test.count={COUNTED}"] if keys.get("method") == "count" else []
+        beside = ["sh", "-c", _BUSY, "sh"] if keys.get("load") == "busy" else []
+        command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}"]
+        return shlex.join([*beside, *command, *bounded, *counted])
     options = [*_ALWAYS]
     for key, value in keys.items():
         known = _JVM.get((key, value)) or _JVM.get((key, ""), ())
@@ -227,13 +233,19 @@ def capped(job: Job, memory: int) -> Job:
 
 def build(job: Job) -> Build:
     """The inputs of its binary in a round."""
-    runtime = _parsed(job["name"])[1].get("runtime", "")
-    return Build(job["program"], job["release"], runtime, job.get("control") == "relinked")
+    _, keys = _parsed(job["name"])
+    layout = "relinked" if keys.get("control") == "relinked" else keys.get("measurement", "")
+    return Build(job["program"], job["release"], keys.get("runtime", ""), layout)
 
 
 def has(job: Job, trait: str) -> bool:
     """Whether its benchmark has a trait (see `gccost.measuring.benchmarks`)."""
     return benchmarks.of(job["benchmark"]).has(trait)
+
+
+def once(job: Job) -> bool:
+    """Whether a sitting has one round of it."""
+    return has(job, "once") or "count" in job
 
 
 def uncontrolled(job: Job) -> str:
@@ -243,7 +255,7 @@ def uncontrolled(job: Job) -> str:
 
 def processes(job: Job) -> int:
     """The number of its processes in a round."""
-    return PROCESSES if has(job, "short") and "profile" not in job else 1
+    return PROCESSES if has(job, "short") and not {"profile", "count"} & job.keys() else 1
 
 
 # --- The file ---------------------------------------------------------------------------

@@ -109,14 +109,14 @@ class Plan:
         toolchain = self.toolchains[what.release]
         return language.build(what, toolchain, compiler, layout, into, run)
 
-    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> Sample:
+    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> list[Sample]:
         """Run a job in a fresh process."""
         java = languages.jvm(self.toolchains[job["release"]])
         return sampler.sample(job, binary, scratch, java=java, profile=profile)
 
     def rounds(self, job: Job) -> int:
         """The rounds of a job before the open questions."""
-        if jobs.has(job, "once"):
+        if jobs.once(job):
             return 1
         least = job.get("rounds", 0) if self.budget.reaches("standard") else 0
         return max(self.budget.rounds, least)
@@ -186,7 +186,7 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
     with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
 
         def prepare(job: Job, done: Future[None]) -> None:
-            what = jobs.build(job)._replace(runtime="", relinked=False)
+            what = jobs.build(job)._replace(runtime="", layout="")
             language = languages.of_release(what.release)
             with suppress(GccostError, OSError):
                 compiler = language.compiler({what.program}, say)
