@@ -21,9 +21,9 @@ from campaigns import (
 )
 from conftest import FakeMachine
 
-from gccost import opening, paths, processes
+from gccost import paths, processes
 from gccost.errors import GccostError
-from gccost.judging import ledger, published
+from gccost.judging import ledger, opening, published
 from gccost.judging import recorded as recorded_runs
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, jobs, runs, toolchains
@@ -187,7 +187,7 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     if kind != "run.json":
         shown = opening.shown(STUDIES["lemire"], Settings("replay"))
         said = notice.notice([shown]).text  # of the page
-        assert opening.rows({"lemire": shown})
+        assert ledger.shown({"lemire": shown}, STUDIES.values())
     assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
     assert run.name in said
 

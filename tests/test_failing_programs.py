@@ -13,10 +13,11 @@ from campaigns import LEMIRE, TINY, assert_only_lost, gccost
 from conftest import FakeMachine
 from faketools import FakeTools
 
-from gccost import doctor, paths, processes
+from gccost import paths, processes
 from gccost.errors import GccostError
 from gccost.measuring import campaign, planning, toolchains
 from gccost.measuring.benchmarks import ONE_MALLOC
+from gccost.showing import doctor
 from gccost.studies import STUDIES
 
 
@@ -105,7 +106,7 @@ print(sampler.sample(job, binary, folder)[0].n)
     ],
 )
 def test_an_error_prints_one_line_and_exits_with_1(monkeypatch, error, said):
-    def fail():
+    def fail(studies):
         raise error
 
     monkeypatch.setattr(doctor, "examine", fail)

@@ -19,7 +19,8 @@ import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from recordings import NEWER
 
-from gccost import opening, paths
+from gccost import paths
+from gccost.judging import opening
 from gccost.measuring import jobs, planning, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run

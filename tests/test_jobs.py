@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import recordings
 
-from gccost import opening, paths
+from gccost import paths
 from gccost.errors import GccostError
+from gccost.judging import opening
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import written

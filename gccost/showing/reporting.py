@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container
 from contextlib import suppress
 from pathlib import Path
 
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from gccost import opening, paths
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole
-from gccost.judging import ledger
+from gccost.judging import ledger, opening
+from gccost.judging.claims import Study
 from gccost.measuring import machine
 from gccost.measuring.progress import Progress
 from gccost.measuring.settings import Settings
@@ -60,7 +61,13 @@ def execute(
 
 
 def show(
-    notebooks: list[Path], settings: Settings, say: Say, progress: Progress, *, opens: bool
+    notebooks: list[Path],
+    studies: Collection[Study],
+    settings: Settings,
+    say: Say,
+    progress: Progress,
+    *,
+    opens: bool,
 ) -> dict[str, GccostError]:
     """Run notebooks and write the report; return the errors of those that failed, by stem.
 
@@ -74,16 +81,18 @@ def show(
 
     def on_end(stem: str) -> None:
         if stem == executed[0].stem:
-            _write(executed, settings, say)
+            _write(executed, studies, settings, say)
             if opens:
                 webbrowser.open((paths.report() / "index.html").resolve().as_uri())
             say("the chapters follow")
 
     failed = execute(notebooks, into, settings, say, progress, on_end)
-    return _write(executed, settings, print) | failed
+    return _write(executed, studies, settings, print) | failed
 
 
-def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, GccostError]:
+def _write(
+    executed: list[Path], studies: Collection[Study], settings: Settings, tell: Say
+) -> dict[str, GccostError]:
     """Write the report, and tell its answers and its path; the first notebook has them.
 
     Returns the errors of pages that cannot be shown, by stem.
@@ -92,7 +101,7 @@ def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, Gcc
     if "ledger" in outputs:
         csv = outputs["ledger"]["text/csv"]
     else:  # the first notebook failed
-        csv = results.csv(opening.rows(opening.every(settings)))
+        csv = results.csv(ledger.shown(opening.every(studies, settings), studies))
     files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
     failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
     if "answers" in outputs:
@@ -101,14 +110,14 @@ def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, Gcc
     return failed
 
 
-def write_documents(results: Path, settings: Settings) -> None:
+def write_documents(results: Path, studies: Collection[Study], settings: Settings) -> None:
     """Write what else shows the results: the README's picture and docs/artifact.md."""
     if drawn := named_outputs(results).get("headlines"):
         svg = as_file(drawn["image/svg+xml"])
         write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
-        shown = opening.every(settings)
+        shown = opening.every(studies, settings)
         recorded = [each.run for each in shown.values()]
-        write_whole(paths.ARTIFACT, appendix(opening.rows(shown), recorded).encode())
+        write_whole(paths.ARTIFACT, appendix(ledger.shown(shown, studies), recorded).encode())
 
 
 def keep(executed: Path, failed: Container[str]) -> None:
