@@ -17,7 +17,7 @@ from gccost.judging import busy, metrics, published, stacks
 from gccost.judging import costs as estimating
 from gccost.judging import samples as sampled
 from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
-from gccost.judging.models import walked
+from gccost.judging.models import AT, walked
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.measuring import gctrace, jobs, toolchains
@@ -459,9 +459,10 @@ class Frames:
         Columns: the case's keys, round, records, ns.
         """
         every = self.recording.shown
+        every = every[["round", *(str(name) for name in every if AT.fullmatch(str(name)))]]
         rows = [
             {"job": name, "round": sample["round"], "records": records, "ns": ns}
-            for name, sample in every.iterrows()
+            for name, sample in every[every.count(axis="columns") > 1].iterrows()
             for records, ns in zip(*walked(sample), strict=True)
         ]
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
