@@ -192,15 +192,6 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     assert run.name in said
 
 
-def test_a_changed_file_of_a_recorded_run_is_named_on_the_page(copy, monkeypatch):
-    monkeypatch.setenv("GCCOST_REFERENCE", str(copy.folder.parent))
-    copy.samples_txt.write_bytes(
-        copy.samples_txt.read_bytes().replace(b"1 elapsed-s", b"2 elapsed-s", 1)
-    )
-    notices = " ".join(opening.shown(STUDIES["lemire"], Settings("replay")).notices)
-    assert f"samples.txt of the run {copy.name} was changed after measuring ended" in notices
-
-
 @pytest.mark.slow
 def test_no_command_ends_in_a_traceback_if_the_releases_are_damaged(tmp_path):
     damaged = tmp_path / "releases.csv"

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import math
 import random
-import re
 import shutil
 from collections.abc import Callable, Container
 from dataclasses import replace
 
-import nbformat
 import pandas as pd
 import pytest
 import recordings
 
-from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import busy, ledger
 from gccost.judging.ledger import Row
@@ -153,16 +150,6 @@ def test_a_time_of_zero_or_none_enters_no_cost(tmp_path, spoil):
     assert judged(none)["L1"].verdict.label is UNMEASURED
 
 
-def test_equal_times_have_an_interval_without_width(tmp_path):
-    def equal(job: Job, number: int, metrics: recordings.Metrics) -> None:
-        metrics["ns/op"] = 700.0 if job["benchmark"] == "AllocateAuto" else 80.0
-
-    made = recordings.recorded(tmp_path, change=sat(2, equal))
-    estimate = made.estimate(RATIO, TODAY_GO)
-    assert estimate.low == estimate.high == pytest.approx(700 / 80)
-    assert judged(made)["L1"].verdict.label is HOLDS
-
-
 @pytest.mark.parametrize("left", [1, 0], ids=["one process", "nothing"])
 def test_a_sitting_with_too_little_of_a_side_counts_for_no_ratio(tmp_path, left):
     def slow(metrics: recordings.Metrics) -> None:
@@ -177,18 +164,6 @@ def test_a_sitting_with_too_little_of_a_side_counts_for_no_ratio(tmp_path, left)
     estimate = made.estimate(RATIO, TODAY_GO)
     assert estimate.value == pytest.approx(700 / 80, rel=0.02)
     assert estimate.rounds == 4
-
-
-def test_two_sides_that_were_never_in_one_sitting_have_no_ratio(tmp_path):
-    def apart(job: Job, number: int, metrics: recordings.Metrics) -> None:
-        if job["benchmark"] == ("AllocateAuto" if number % 2 else "AllocateFree"):
-            metrics.clear()
-
-    made = recordings.recorded(tmp_path, change=sat(2, apart))
-    assert made.cost(AUTO_NOW).n
-    assert made.cost(FREE_NOW).n
-    assert not made.estimate(RATIO, TODAY_GO).n
-    assert judged(made)["L1"].verdict.label is UNMEASURED
 
 
 def test_samples_in_any_order_give_the_same_bytes(tmp_path):
@@ -372,15 +347,3 @@ def test_ledger_csv_and_json_have_one_row_per_claim_and_toolchain(recording: Rec
     written = written.astype(dict.fromkeys(numbers, float))
     read = pd.DataFrame(table["data"]).astype(dict.fromkeys(numbers, float))
     pd.testing.assert_frame_equal(read, written, check_dtype=False)
-
-
-def test_ledger_links_lead_to_existing_headings(recording: Recording):
-    shown = results.ledger(ledger.rows({"lemire": recording}, STUDIES.values())).html
-    links = re.findall(r'href="([^"#]+)#([^"]+)"', shown)
-    assert len(links) == len(CLAIMS)
-    for notebook, anchor in links:
-        text = (paths.NOTEBOOKS / notebook).read_text(encoding="utf-8")
-        cells = nbformat.reads(text, as_version=4).cells
-        prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
-        headings = re.findall(r"^##+ (.*)$", prose, re.MULTILINE)
-        assert anchor in [h.lower().replace(" ", "-") for h in headings], notebook

@@ -87,7 +87,7 @@ def listed() -> list[tuple[Run, str]]:
 
 def why_anew(plan: planning.Plan) -> str:
     """Which changed programs make measuring begin a new run; empty if it does not."""
-    own = runs.all_runs(plan.folder)
+    own = runs.all_runs(paths.runs())
     if not own or campaign.find(plan):
         return ""
     known = own[-1].manifest()["programs"]

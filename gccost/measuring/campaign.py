@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, builds, jobs, machine, runs, toolchains
@@ -99,7 +100,7 @@ def samples_of(run: Run, plan: Plan) -> list[Sample]:
 
 def find(plan: Plan) -> Run | None:
     """The newest of your runs that this plan can resume; None if there is none."""
-    return next((r for r in reversed(runs.all_runs(plan.folder)) if fits(r, plan)), None)
+    return next((r for r in reversed(runs.all_runs(paths.runs())) if fits(r, plan)), None)
 
 
 def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) -> Run:
@@ -114,7 +115,7 @@ def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) 
     run = find(plan)
     if run is not None and finished(run, plan) and not again:
         return run
-    with runs.exclusive(plan.folder, "measuring"), runs.scratch(plan.folder) as scratch:
+    with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
         _Campaign(run, plan, scratch, progress).measure()
@@ -125,7 +126,7 @@ def begin(plan: Plan) -> Run:
     """The newest run that the plan can resume, or a new one."""
     warnings = machine.warnings(plan.description)
     run = find(plan) or runs.create(
-        plan.folder,
+        paths.runs(),
         machine=dict(plan.description),
         fingerprint=plan.fingerprint,
         warnings=warnings,

@@ -13,7 +13,6 @@ from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
 
-from gccost import paths
 from gccost.errors import GccostError
 from gccost.measuring import jobs, languages, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
@@ -87,11 +86,6 @@ class Plan:
     failures: Counter[str] = field(default_factory=Counter)  # by case, of this campaign so far
     # Whether a release's linker can randomize the layout.
     random_layouts: dict[str, bool] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> Path:
-        """Where the runs are that this plan resumes or adds to."""
-        return paths.runs()
 
     @property
     def fingerprint(self) -> str:
