@@ -51,7 +51,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
     return f"name one of {', '.join(suggestions)}" if suggestions else ""
 
 
-def expect(known: Iterable[str], name: str, kind: str, where: str = "") -> None:
+def expect(known: Iterable[object], name: object, kind: str, where: str = "") -> None:
     """Raise GccostError, naming the nearest, for a name that is unknown."""
     names = list(known)
     if name not in names:

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from gccost import paths
-from gccost.errors import GccostError, MissingTool, nearest
+from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
 from gccost.judging import published as transcribed
 from gccost.judging.claims import Study
@@ -125,8 +125,7 @@ class OpenedStudy(Frames):
         """
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
-            if claim not in known:
-                raise self._error(f"there is no claim {claim!r}", nearest(claim, known))
+            expect(known, claim, "claim", self._where)
         rows = [row for row in self._rows if row.claim.id in (claims or known)]
         if bar is not None:
             rows = self._with_bar(rows, bar)

@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
 from gccost import paths
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect, nearest
 from gccost.judging import busy, metrics, published, stacks
 from gccost.judging import costs as estimating
 from gccost.judging import samples as sampled
@@ -74,7 +74,11 @@ class Frames:
         return toolchains.title(toolchains.today(self.recording.study.document))
 
     def _error(self, problem: str, hint: str) -> GccostError:
-        return GccostError(problem, f"study {self.name}", hint)
+        return GccostError(problem, self._where, hint)
+
+    @property
+    def _where(self) -> str:
+        return f"study {self.name}"
 
     # --- Cases ---------------------------------------------------------------------
 
@@ -94,13 +98,12 @@ class Frames:
         """The keys of the jobs that have the filters' values; each is a value or several."""
         frame = self._cases[of]
         for name, wanted in filters.items():
-            if name not in frame:
-                raise self._error(f"there is no filter {name!r}", nearest(name, frame))
+            expect(frame, name, "filter", self._where)
             values = list(wanted) if is_list_like(wanted) else [wanted]
             known = list(self._jobs[name].dropna().unique())
             for value in values:
-                if not pd.isna(value) and value not in known:
-                    raise self._error(f"there is no {name} {value!r}", nearest(value, known))
+                if not pd.isna(value):
+                    expect(known, value, name, self._where)
             missing = frame[name].isna() & any(map(pd.isna, values))
             frame = frame[frame[name].isin(values) | missing]
         unknown = [each for each in filters.values() if is_scalar(each) and pd.isna(each)]
