@@ -51,6 +51,7 @@ def test_every_recorded_line_is_usable(recording: Recording):
 STALE = {
     *("lemire", "siebenmann", "addcleanup", "cloudflare", "releases", "conjecture", "why"),
     *("runtime", "malloc", "prices", "handles", "remedies", "sittings", "precision", "libraries"),
+    *("wasm", "weakly"),
 }
 
 

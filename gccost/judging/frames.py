@@ -242,7 +242,7 @@ class Frames:
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
-        if name in metrics.REPORTED or metrics.SERIES.fullmatch(str(name)):
+        if str(name) in metrics.REPORTED or metrics.SERIES.fullmatch(str(name)):
             return
         known = [*metrics.KINDS, *self.recording.frame.select_dtypes("number")]
         if name not in known:

@@ -59,7 +59,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "setting": ("published", "precise"),
     "control": ("same", "relinked"),
     "profile": ("cpu",),
-    "runtime": (STOCK, "hint", "index", "plus", *EXPERIMENTS),
+    "runtime": (STOCK, "hint", "index", "plus", "requeue", *EXPERIMENTS),
     "method": ("rounds", "count"),
     "load": ("quiet", "busy"),
     "gc": ("G1", "Serial", "Parallel", "Z", "Shenandoah", "Epsilon"),
