@@ -164,19 +164,6 @@ def test_derive_is_the_delta_method(lemire: OpenedStudy, today: pd.DataFrame):
     assert tuple(half[VALUES]) == pytest.approx(tuple(direct[VALUES]), rel=1e-5)
 
 
-def test_a_readers_rounding_changes_a_verdict_by_no_more_than_the_rounding(lemire):
-    costs = lemire.costs(gc="on")
-    shown = ["value", "low", "high"]
-
-    def over(costs: pd.DataFrame) -> pd.DataFrame:
-        releases = costs.set_index(["release", "variant"])
-        return gccost.derive(lambda a, b: a / b, *map(releases.xs, (lemire.today, lemire.then)))
-
-    exact, rounded = over(costs), over(costs.assign(**costs[shown].round(2)))
-    assert_frame_equal(exact[shown], rounded[shown], rtol=1e-3)
-    assert ((exact.low > 1) == (rounded.low > 1)).all()
-
-
 def test_one_round_has_no_interval_and_none_has_no_row(tmp_path):
     costs = synthetic(tmp_path / "one", rounds=1).costs(gc="on")
     alone = costs["variant"] == "finalizer frees"  # nothing shows how much its processes differ

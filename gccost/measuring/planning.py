@@ -173,7 +173,7 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
     """
     first = {job["release"]: job for job in reversed(wanted)}
     with suppress(GccostError):
-        if all(languages.of_release(release).find(release) for release in first):
+        if all(languages.of_release(release).releases.find(release) for release in first):
             return
     building = Semaphore(machine.allowed_cpus())
     tasks: dict[Future[None], str] = {}
@@ -184,7 +184,7 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
             language = languages.of_release(what.release)
             with suppress(GccostError, OSError):
                 compiler = language.compiler({what.program}, say)
-                release = language.fetch(what.release, say)
+                release = language.releases.fetch(what.release, say)
                 with building:
                     language.build(what, release, compiler, 1, Path(folder), group.run)
             done.set_result(None)
