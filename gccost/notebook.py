@@ -16,12 +16,12 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import opening, paths
-from gccost.errors import GccostError, MissingTool, nearest
-from gccost.frames import Frames, of_run
-from gccost.judging import leaving_out, ledger
+from gccost import paths
+from gccost.errors import GccostError, MissingTool, expect
+from gccost.judging import leaving_out, ledger, opening
 from gccost.judging import published as transcribed
 from gccost.judging.claims import Study
+from gccost.judging.frames import Frames, of_run
 from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine, words
 from gccost.judging.recorded import recorded
@@ -31,7 +31,7 @@ from gccost.measuring import benchfmt, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, one_of
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
-from gccost.showing import drawing, programs, reading, tables
+from gccost.showing import drawing, programs, progress, reading, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import caveats, notice
 from gccost.showing.notice import machine as machine_of
@@ -125,8 +125,7 @@ class OpenedStudy(Frames):
         """
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
-            if claim not in known:
-                raise self._error(f"there is no claim {claim!r}", nearest(claim, known))
+            expect(known, claim, "claim", self._where)
         rows = [row for row in self._rows if row.claim.id in (claims or known)]
         if bar is not None:
             rows = self._with_bar(rows, bar)
@@ -249,7 +248,8 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        return opening.rows({name: each.recording for name, each in self.studies.items()})
+        recordings = {name: each.recording for name, each in self.studies.items()}
+        return ledger.shown(recordings, STUDIES.values())
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -324,11 +324,14 @@ def results(*, sittings: int = 1) -> Results:
     own = [len(run.manifest()["sittings"]) for run in runs.all_runs(paths.runs())]
     if max(own, default=0) < sittings:
         settings = Settings("replay")
-    return Results({name: OpenedStudy(each) for name, each in opening.every(settings).items()})
+    shown = opening.every(STUDIES.values(), settings)
+    return Results({name: OpenedStudy(each) for name, each in shown.items()})
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
     drawing.theme()
     settings = Settings("measure", one_of(BUDGETS, budget, "budget"))
-    return OpenedStudy(opening.measured(declared(name), settings))
+    study = declared(name)
+    with progress.bar(f"{name}, {budget} budget") as watched:
+        return OpenedStudy(opening.measured(study, settings, watched))

@@ -23,13 +23,13 @@ from gccost.errors import GccostError
 from gccost.judging import kinds, reference
 from gccost.judging.costs import METRIC
 from gccost.judging.machines import by_machine
+from gccost.judging.opening import reference as shown
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
 from gccost.measuring import incoming, jobs, runs
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.opening import reference as shown
 from gccost.showing import results
 from gccost.studies import STUDIES
 

@@ -102,7 +102,7 @@ class Run:
         return len(sittings)
 
     def finish(self, name: str, because: str, studies: Iterable[str]) -> None:
-        """Store why measuring at a budget, or the precision study, ended, and its sitting.
+        """Store why measuring at a budget ended, and its sitting.
 
         The digests of the files show whether they were changed afterwards.
         """
@@ -225,15 +225,6 @@ class Run:
         with writing(archive), tarfile.open(archive, "w:gz") as tar:
             tar.add(self.folder, self.name)
         return archive
-
-    def drop_after(self, size: int, cases: Iterable[str]) -> None:
-        """Drop the cases' samples after the first `size` bytes, and no others."""
-        data = self.samples_txt.read_bytes()
-        names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
-        lines = data[size:].splitlines(keepends=True)
-        others = b"".join(line for line in lines if not line.startswith(names))
-        if data[size:] != others:
-            write_whole(self.samples_txt, data[:size] + others)
 
     def drop_unfinished_line(self) -> None:
         """Remove a partial last line, left by a killed run."""

@@ -12,12 +12,12 @@ import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
 from gccost import paths
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect, nearest
 from gccost.judging import busy, metrics, published, stacks
 from gccost.judging import costs as estimating
 from gccost.judging import samples as sampled
 from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
-from gccost.judging.models import walked
+from gccost.judging.models import AT, walked
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.measuring import gctrace, jobs, toolchains
@@ -74,7 +74,11 @@ class Frames:
         return toolchains.title(toolchains.today(self.recording.study.document))
 
     def _error(self, problem: str, hint: str) -> GccostError:
-        return GccostError(problem, f"study {self.name}", hint)
+        return GccostError(problem, self._where, hint)
+
+    @property
+    def _where(self) -> str:
+        return f"study {self.name}"
 
     # --- Cases ---------------------------------------------------------------------
 
@@ -94,13 +98,12 @@ class Frames:
         """The keys of the jobs that have the filters' values; each is a value or several."""
         frame = self._cases[of]
         for name, wanted in filters.items():
-            if name not in frame:
-                raise self._error(f"there is no filter {name!r}", nearest(name, frame))
+            expect(frame, name, "filter", self._where)
             values = list(wanted) if is_list_like(wanted) else [wanted]
             known = list(self._jobs[name].dropna().unique())
             for value in values:
-                if not pd.isna(value) and value not in known:
-                    raise self._error(f"there is no {name} {value!r}", nearest(value, known))
+                if not pd.isna(value):
+                    expect(known, value, name, self._where)
             missing = frame[name].isna() & any(map(pd.isna, values))
             frame = frame[frame[name].isin(values) | missing]
         unknown = [each for each in filters.values() if is_scalar(each) and pd.isna(each)]
@@ -239,8 +242,10 @@ class Frames:
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
+        if str(name) in metrics.REPORTED or metrics.SERIES.fullmatch(str(name)):
+            return
         known = [*metrics.KINDS, *self.recording.frame.select_dtypes("number")]
-        if name not in known and not metrics.SERIES.fullmatch(str(name)):
+        if name not in known:
             hint = nearest(metrics.column(str(name)), known)
             raise self._error(f"there is no metric {name!r}", hint)
 
@@ -459,9 +464,10 @@ class Frames:
         Columns: the case's keys, round, records, ns.
         """
         every = self.recording.shown
+        every = every[["round", *(str(name) for name in every if AT.fullmatch(str(name)))]]
         rows = [
             {"job": name, "round": sample["round"], "records": records, "ns": ns}
-            for name, sample in every.iterrows()
+            for name, sample in every[every.count(axis="columns") > 1].iterrows()
             for records, ns in zip(*walked(sample), strict=True)
         ]
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
