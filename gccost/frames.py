@@ -219,6 +219,9 @@ class Frames:
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
         self._check_metric(metric)
+        shown = self.recording.shown
+        values = shown[shown.index.isin(cases.index)].get(metric, pd.Series(dtype=float))
+        estimating.say_zeros(values, metric, "left out")
         rows = [self._cost(name, metric) for name in cases.index]
         costs = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
         return costs[costs["n"] > 0].reset_index(drop=True)
@@ -288,6 +291,8 @@ class Frames:
             hint = f"the sides have no {', '.join(keys)} in common; name it as a filter of each"
             raise self._error("the comparison has no row", hint)
         if keys != ["release"]:
+            indexes = [frame.set_index(keys).index for frame in frames]
+            estimating.say_unmatched("compare", comparison.index, indexes)
             return comparison
         releases = self._jobs["release"].cat.categories
         shown = releases[releases.isin([*comparison.index, self.then, self.today])]

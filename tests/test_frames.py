@@ -141,7 +141,7 @@ def test_every_metric_of_a_recorded_run_is_in_the_table():
     [
         ("MB_per_s", [10, 100, 1000], 400),  # a rate: by the time of an operation
         ("parse_ns", [10, 100, 1000], 25),  # the lower quartile
-        ("parse_ns", [10, math.nan, 100, 0, 1000], 25),
+        ("parse_ns", [10, math.nan, 100, 1000], 25),
         ("score", [1, 2, 30], 2),  # the median
         ("score", [-1, 0, 5], 0),
     ],
@@ -150,6 +150,36 @@ def test_any_column_of_numbers_has_a_cost(metric, values, expected):
     cost = gccost.cost(pd.DataFrame({metric: values}), metric)
     assert cost["value"] == pytest.approx(expected)
     assert cost["low"] < cost["value"] < cost["high"]
+
+
+@pytest.mark.parametrize("metric", ["ns", "errors_per_s", "p99_ns", "peak_rss_bytes"])
+@pytest.mark.parametrize(
+    ("values", "value"), [([0, 0, 0, 0, 9], 0), ([0, 0], 0), ([-1, -3, 4], -1)]
+)
+def test_zeros_and_negative_values_count_and_are_said(metric, values, value, capsys):
+    cost = gccost.cost(pd.DataFrame({metric: values}), metric)
+    assert (cost["value"], cost["n"]) == (value, len(values))
+    count = sum(each <= 0 for each in values)
+    printed = capsys.readouterr().out
+    assert f"{metric}: {count} of {len(values)} values zero or negative" in printed
+    assert math.isnan(gccost.derive(lambda a: a, cost)["value"])
+    assert "signed=True" in capsys.readouterr().out
+    assert gccost.derive(lambda a: a, cost, signed=True)["value"] == value
+
+
+def test_zeros_of_a_study_are_said(tmp_path, capsys):
+    study = synthetic(tmp_path, rounds=3)
+    names = study.samples(gc="on")["name"]
+    study.recording.shown.loc[names.iloc[0], "cpu_ns"] = 0.0
+    study.costs("cpu_ns", gc="on")
+    zeros = sum(names == names.iloc[0])
+    assert f"cpu_ns: {zeros} of {len(names)} values zero or negative" in capsys.readouterr().out
+
+
+def test_rows_without_a_partner_are_said(lemire, capsys):
+    costs = lemire.costs(gc="on", release=lemire.today).set_index("variant")
+    gccost.derive(truediv, costs.loc[[*PAIR]], costs.loc[[PAIR[1]]])
+    assert capsys.readouterr().out.endswith("not all frames have it: finalizer frees\n")
 
 
 def test_derive_is_the_delta_method(lemire: OpenedStudy, today: pd.DataFrame):

@@ -23,8 +23,8 @@ from gccost.files import read_table, reading
 # that are not UTF-8, which the decoder turns into lone surrogates. Texts of a run are shown in
 # terminals and pages, so they have none of these.
 _UNSEEN = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    r"\ud800-\udfff"
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
 UNSEEN = re.compile(f"[{_UNSEEN}]")
 LARGEST = 10**18  # of counts and values; larger ones cannot be measurements
