@@ -221,7 +221,7 @@ class Frames:
         self._check_metric(metric)
         shown = self.recording.shown
         values = shown[shown.index.isin(cases.index)].get(metric, pd.Series(dtype=float))
-        estimating.say_zeros(values, metric, "left out")
+        estimating.say_zeros(values, metric, "they are left out")
         rows = [self._cost(name, metric) for name in cases.index]
         costs = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
         return costs[costs["n"] > 0].reset_index(drop=True)

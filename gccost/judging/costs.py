@@ -31,6 +31,7 @@ COSTS = [*VALUES, "source", "figure"]
 what `derive` needs: the values of sittings, of this run and of the recorded one."""
 RECORDED = "recorded"
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
+_NAMED = 5  # rows that are left out
 FEWEST, WIDEST = 3, 4.0  # processes of a figure that is quoted, and high over low
 _NO_VALUE = (
     "no value: the costs have no sitting in common, or the function is zero or negative there, "
@@ -103,7 +104,7 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
     alone = pd.DataFrame({"round": range(len(samples)), "sitting": 1.0}, samples.index)
     known = samples.reindex(columns=[*alone]).combine_first(alone).assign(kind="", name="")
     values = samples.get(metric, pd.Series(dtype=float))
-    zeros = say_zeros(values, metric, "the cost is the median of all")
+    zeros = say_zeros(values, metric, "so the cost is the median of all")
     signed = is_signed(metric) or zeros
     column = "value" if signed else metric  # a column that is not known is a count
     of_one = Kinds(known.assign(**{column: values}))
@@ -114,9 +115,8 @@ def say_zeros(values: pd.Series, metric: str, so: str) -> bool:
     """Whether a metric that is read on the log scale has values without a logarithm; says so."""
     zeros = 0 if is_signed(metric) else int((values <= 0).sum())
     if zeros:
-        print(
-            f"{metric}: {zeros} of {len(values)} values zero or negative, without a logarithm: {so}"
-        )
+        what = f"{metric}: {zeros} of {values.count()} values are zero or negative"
+        print(f"{what} and have no logarithm; {so}")
     return zeros > 0
 
 
@@ -173,7 +173,9 @@ def say_unmatched(place: str, index: pd.Index, of: Sequence[pd.Index]) -> None:
     """Print what is left out because not all indexes have it."""
     every = dict.fromkeys(each for one in of for each in one)
     if lacking := [str(each) for each in every if each not in index]:
-        print(f"{place}: left out, because not all frames have it: {'; '.join(lacking)}")
+        more = f" and {len(lacking) - _NAMED} more" if lacking[_NAMED:] else ""
+        named = "; ".join(lacking[:_NAMED])
+        print(f"{place}: left out, because not all frames have it: {named}{more}")
 
 
 def _derived(
