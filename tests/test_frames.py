@@ -263,6 +263,16 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "study.shares({'C': 'runtime.cgocall'})": ("is no list of functions", "write ['runtime"),
     "study.shares({'C': ['runtime.cgocal']})": ("no profile has", "name one of runtime.cgocall"),
     "study.shares({'C': ['runtime.cgocall']}, of=['mian*'])": ("no profile has", "name one of"),
+    "study.shares({'C': []})": ("is no list of functions", "write"),
+    "study.shares({'C': 5})": ("is no list of functions", "write"),
+    "study.shares({'C': (name for name in ['main'])})": ("is no list of functions", "write"),
+    "study.shares(['runtime.cgocall'])": ("does not map parts", "name each part"),
+    "study.shares('runtime.cgocall')": ("does not map parts", "name each part"),
+    "study.shares(within=['runtime.cgocall'])": ("within and of are for", "name the parts"),
+    "study.compare([], 'manual free')": ("is no side", "name a variant"),
+    "gccost.derive(math.prod)": ("nothing says which", "name costs"),
+    "gccost.derive(truediv, *2 * [study.costs(gc='on')])": ("nothing says", "name costs"),
+    "gccost.cost([5.1, 5.3])": ("are no frame", "name a frame"),
     "study.judge('L9')": ("no claim 'L9'", "name one of L4, L3, L1, L2a, L2b"),
     "gccost.source('cstr/cstr.go', 'Alocate')": ("Alocate", "name one of Allocate"),
     "gccost.published('lemire-timing')": ("lemire-timing", "name one of lemire-timings"),
@@ -287,7 +297,7 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
 
 @pytest.mark.parametrize(("asked", "answer"), WRONG.items())
 def test_a_wrong_question_is_answered_with_a_hint(lemire, asked, answer):
-    names = {"gccost": gccost, "math": math, "PAIR": PAIR, "study": lemire}
+    names = {"gccost": gccost, "math": math, "truediv": truediv, "PAIR": PAIR, "study": lemire}
     with pytest.raises(GccostError, match=answer[0]) as raised:
         eval(asked, names | {"one": lemire.samples().head(1)})  # noqa: S307 - of the table above
     assert raised.value.hint.startswith(answer[1])
@@ -303,6 +313,7 @@ def test_a_hint_has_the_nearest_first_and_all_if_they_are_few():
     assert nearest("B", "abcd") == "name one of b, a, c, d"
     assert nearest("v7", (f"v{i}" for i in range(60, 90))) == "name one of v70, v71, v72"
     assert nearest(7, range(10, 22)).endswith("20, 21")
+    assert nearest("slab", ["slabs", "slabs, closed"]) == "name one of slabs, 'slabs, closed'"
 
 
 def test_every_frame_says_which_run_it_is_of(tmp_path):

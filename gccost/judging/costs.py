@@ -95,6 +95,9 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
 
         samples.groupby(study.keys, dropna=False).apply(gccost.cost)
     """
+    if not isinstance(samples, pd.DataFrame):
+        hint = "name a frame, such as study.samples() or pd.DataFrame({'ns': [5.1, 5.3]})"
+        raise GccostError("the samples are no frame", "gccost.cost", hint)
     if len(samples):
         _check(samples, metric)
     study = samples.attrs.get("study")
@@ -150,6 +153,9 @@ def derive(
         gccost.derive(lambda new, old: new / old, new, old)
     """
     frames = [each for each in costs if isinstance(each, pd.DataFrame)]
+    if not costs or (frames[1:] and any(is_numbered(each) for each in frames)):
+        hint = "name costs; frames are matched by their index: frame.set_index('variant')"
+        raise GccostError("nothing says which costs belong together", "gccost.derive", hint)
     if not frames:
         made = _derived(function, costs, signed)
         if not made["n"] and all(cost["n"] for cost in costs):
@@ -167,6 +173,11 @@ def derive(
         chosen = [each.loc[at] if isinstance(each, pd.DataFrame) else each for each in costs]
         rows.append(derive(function, *chosen, signed=signed))
     return frame(rows, index)
+
+
+def is_numbered(frame: pd.DataFrame) -> bool:
+    """Whether the index of a frame only counts its rows."""
+    return frame.index.names == [None] and frame.index.dtype.kind == "i"
 
 
 def say_unmatched(place: str, index: pd.Index, of: Sequence[pd.Index]) -> None:
