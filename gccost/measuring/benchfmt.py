@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gccost.errors import GccostError
-from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, printable
+from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, escaped, printable
 
 PREFIX = "Benchmark"
 LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process
@@ -126,7 +126,7 @@ def parse(text: str, file: str = "output", *, measured: bool = True) -> Reading:
     config: Config = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.lstrip("\ufeff").rstrip("\r")  # of the file, or of a file appended to it
-        line = line if measured else UNSEEN.sub(lambda hidden: ascii(hidden[0])[1:-1], line)
+        line = line if measured else escaped(line)
         try:
             if line.startswith(PREFIX) and (measured or not _ANNOUNCED.fullmatch(line)):
                 samples[number] = _result(line, config, measured)
