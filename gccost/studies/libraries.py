@@ -10,8 +10,8 @@ from gccost.judging.rules import AtMost
 from gccost.measuring.toolchains import TODAY_GO
 
 # In the library's own way finalizers or cleanups free. LateClosed shows what it costs that SQLite's
-# statements are freed later, without finalizers: it closes them, but only when so many are open. The
-# profiles measured at every budget are of what most programs do, and decide the claims.
+# statements are freed later, without finalizers: it closes them, but only when so many are open.
+# The profiles measured at every budget are of what most programs do, and decide the claims.
 CASES = """
     quick SqliteDropped|SqliteClosed/go=today
     quick SqliteLateClosed/waiting=30|300|3000/go=today
