@@ -83,7 +83,7 @@ def test_groupby_of_the_keys_and_cost_reproduce_the_costs(name):
 
 def test_what_a_study_varies_is_a_key_also_of_filtered_samples(tmp_path):
     study = synthetic(tmp_path, "siebenmann", rounds=2)
-    assert study.keys == ["release", "variant", "experiment", "gc", "setting", "words"]
+    assert study.keys == ["release", "variant", "experiment", "setting", "words"]
     on = study.samples(gc="on").groupby(study.keys, dropna=False, observed=True)
     assert len(on.apply(gccost.cost)) == len(study.costs(gc="on"))
 
