@@ -56,6 +56,12 @@ NEWER = {
     for case in ("Cleaner/heap=40", "Cleaner/gc=Serial")
     for jdk in (DOCUMENT_JDK, TODAY_JDK)
 }
+NEWER |= {
+    name
+    for study in (STUDIES["prices"], STUDIES["remedies"])
+    for name, job in study.jobs.items()
+    if job["program"] == "guardian"
+}
 Metrics = dict[str, float]
 Change = Callable[[Job, int, Metrics], None]
 

@@ -29,7 +29,7 @@ from gccost.measuring.schema import COUNT, LINE, TEXT, columns, rows
 
 NUMBERS = (
     *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
-    *("bytes", "dummies", "others", "gogc", "gcthreads", "heap"),
+    *("bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap"),
 )
 """The settings whose values are numbers; all others are text."""
 
