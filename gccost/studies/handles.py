@@ -31,7 +31,7 @@ _LARGER = _settled("HandleCleanup/bytes=8", "HandleCleanup/bytes=64")
 _HELD = Amount("HandleLivesFinalizer/bytes=16/live=100000", "c_held_per_live")
 _ALONE = Ratio("HandleCleanupUnshared", "HandleCleanup/bytes=16/gogc=off")
 _CYCLES = Difference(Ratio("UntilFreeFinalizer", "UntilFreeCleanup", "gc_cycles_to_free"))
-_SIZE, _WHICH = "use-a-larger-handle", "cleanup-or-finalizer"
+_SIZE, _WHICH = "use-a-larger-handle-first", "cleanup-or-finalizer"
 _SHARED = "08a-details#why-addcleanup-costs-more-on-24-bytes-than-on-16"
 # What Go's guide says of cleanups, by size: X19a to X19c.
 _GUIDE = {
