@@ -179,7 +179,7 @@ def replay(only: str, *, opens: bool) -> None:
         with _progress("notebooks") as watched:
             failed = reporting.show(notebooks, settings, _say, watched, opens=opens)
         reporting.keep(paths.report() / "notebooks", failed)
-        reporting.write_documents(notebooks[0], settings)
+        reporting.write_documents(settings)
     _end(failed)
 
 
@@ -476,8 +476,9 @@ def _progress(name: str) -> AbstractContextManager[Progress]:
 def _notebooks(settings: Settings) -> list[Path]:
     """The notebooks to show, in order: the results first, then chapters with recordings."""
     from gccost.opening import is_shown
+    from gccost.showing import results
 
-    chapters = {"00-results"}
+    chapters = {results.RESULTS, results.LEDGER}
     for study in _chosen(settings):
         if is_shown(study, settings.mode):
             chapters.update(study.notebooks)

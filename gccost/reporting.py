@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,26 +74,27 @@ def show(
 
     def on_end(stem: str) -> None:
         if stem == executed[0].stem:
-            _write(executed, settings, say)
+            _write(executed, say, {})
             if opens:
                 webbrowser.open((paths.report() / "index.html").resolve().as_uri())
             say("the chapters follow")
 
     failed = execute(notebooks, into, settings, say, progress, on_end)
-    return _write(executed, settings, print) | failed
+    shown = named_outputs(into / f"{results.LEDGER}.ipynb")
+    if "ledger" in shown:
+        csv = shown["ledger"]["text/csv"]
+    else:  # its notebook failed
+        csv = results.csv(opening.rows(opening.every(settings)))
+    files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
+    return _write(executed, print, files) | failed
 
 
-def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, GccostError]:
+def _write(executed: list[Path], tell: Say, files: Mapping[str, str]) -> dict[str, GccostError]:
     """Write the report, and tell its answers and its path; the first notebook has them.
 
     Returns the errors of pages that cannot be shown, by stem.
     """
     outputs = named_outputs(executed[0])
-    if "ledger" in outputs:
-        csv = outputs["ledger"]["text/csv"]
-    else:  # the first notebook failed
-        csv = results.csv(opening.rows(opening.every(settings)))
-    files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
     failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
     if "answers" in outputs:
         tell(outputs["answers"]["text/plain"])
@@ -101,9 +102,10 @@ def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, Gcc
     return failed
 
 
-def write_documents(results: Path, settings: Settings) -> None:
+def write_documents(settings: Settings) -> None:
     """Write what else shows the results: the README's picture and docs/artifact.md."""
-    if drawn := named_outputs(results).get("headlines"):
+    executed = paths.report() / "notebooks" / f"{results.LEDGER}.ipynb"
+    if drawn := named_outputs(executed).get("headlines"):
         svg = as_file(drawn["image/svg+xml"])
         write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
         shown = opening.every(settings)

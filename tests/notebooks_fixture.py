@@ -1,4 +1,4 @@
-"""Two small notebooks with every kind of content that the report must show, run for real."""
+"""Three small notebooks with every kind of content that the report must show, run for real."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gccost.showing.execute import execute_all
 from gccost.showing.report import write_report
 
 # Rows with every verdict, without a recording.
-LEDGER = """\
+ROWS = """\
 from dataclasses import replace
 
 from gccost.judging import ledger, rules
@@ -32,7 +32,6 @@ rows = [
             verdict=rules.Verdict(label, "why <it> is so"))
     for x, (row, label) in enumerate(zip(made, labels, strict=False), start=1)
 ]
-results.first_screen(rows)
 """
 
 QUESTION = """\
@@ -40,8 +39,8 @@ QUESTION = """\
 
 Daniel Lemire measured that freeing C memory from a **finalizer** costs nearly ten times what
 freeing it by hand costs ([the document](https://example.org/lemire)). This chapter needs
-[the results](00-results.ipynb#The-ledger), [what comes next](02-siebenmann.ipynb) and
-[the code](../gosrc/cstr/cstr.go).
+[the results](00-results.ipynb), [the ledger](11-ledger.ipynb#The-ledger),
+[what comes next](02-siebenmann.ipynb) and [the code](../gosrc/cstr/cstr.go).
 
 ## The code under test
 
@@ -68,7 +67,7 @@ What follows is drawn from the samples, and [the cell that ran them](#measured) 
 
 ### What else was seen
 
-See [the ledger](00-results.ipynb#cell-id=ledger).
+See [the ledger](11-ledger.ipynb#cell-id=ledger).
 """
 
 CHART = """\
@@ -110,12 +109,10 @@ def write(path: Path, cells: Iterable[NotebookNode]) -> Path:
 
 
 def write_all(folder: Path) -> Sequence[Path]:
-    """Write the two notebooks, unexecuted: the results and a chapter."""
+    """Write the three notebooks, unexecuted: the results, a chapter and the ledger."""
     results = [
         prose("# Results\n\nEvery claim of the document, and what became of it.", "title"),
-        prose("## The ledger", "ledger-title"),
-        code(LEDGER, "first-screen", "hide"),
-        code("results.ledger(rows)", "ledger"),
+        code(ROWS + "results.first_screen(rows)", "first-screen", "hide"),
         code("tables.warnings(['the machine is virtual'], 'Less trustworthy')", "warnings"),
         code(CHART.format(name="verdicts", title="Three of four claims hold"), "verdicts"),
     ]
@@ -127,9 +124,15 @@ def write_all(folder: Path) -> Sequence[Path]:
         code(CHART.format(name="lemire-again", title="The same again"), "again"),
         code("18.4 * 61", "result"),
     ]
+    ledger = [
+        prose("# The ledger", "title"),
+        code(ROWS + "results.ledger(rows)", "ledger", "hide"),
+        code(CHART.format(name="verdicts", title="Three of four claims hold"), "verdicts"),
+    ]
     return [
         write(folder / "00-results.ipynb", results),
         write(folder / "01-lemire.ipynb", chapter),
+        write(folder / "11-ledger.ipynb", ledger),
     ]
 
 
@@ -148,7 +151,7 @@ FILES = {"ledger.csv": "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"}
 
 @pytest.fixture(scope="session")
 def executed(tmp_path_factory) -> Sequence[Path]:
-    """The two notebooks, executed once for all modules that import this."""
+    """The three notebooks, executed once for all modules that import this."""
     folder = tmp_path_factory.getbasetemp() / "fixture"
     if not folder.exists():
         for path in write_all(folder / "unexecuted"):

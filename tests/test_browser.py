@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow
 
 __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
-PAGES = ["index.html", "01-lemire.html"]
+LEDGER = "11-ledger.html"
+PAGES = ["index.html", "01-lemire.html", LEDGER]
 NARROW = (320, 640)  # 1280 pixels at 400 % zoom, as WCAG requires
 A4 = (673, 900)  # without its margins
 # What stands after each link, and its address.
@@ -28,7 +29,7 @@ AFTER = "all => all.map(a => [JSON.parse(getComputedStyle(a, '::after').content)
 def test_a_page_fetches_nothing_and_fits(browser: Browser, report, name, window, media):
     seen = browser.open_report(report / name, window=window, media=media)
     assert seen.requests == seen.problems == seen.sticking_out == seen.broken == []
-    assert seen.scripts == (name == "index.html")
+    assert seen.scripts == (name == LEDGER)
     assert seen.scroll_width <= seen.inner_width == window[0]
     assert seen.charts > seen.empty_charts == 0
 
@@ -85,7 +86,7 @@ def test_the_keyboard_skips_to_the_content_and_opens_a_claim(browser: Browser, r
         page.keyboard.press("Enter")
         assert page.locator("tr#l1 dl").is_visible()
 
-    browser.visit(report / "index.html", look)
+    browser.visit(report / LEDGER, look)
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -101,7 +102,7 @@ def test_the_ledger_is_complete_without_javascript(browser: Browser, report, tmp
         page.get_by_role("link", name="Is a finalizer ten times").first.click()
         assert page.url.endswith("01-lemire.html")
 
-    browser.visit(folder / "index.html", look, scripts=scripts)
+    browser.visit(folder / LEDGER, look, scripts=scripts)
 
 
 def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, report):
@@ -128,7 +129,7 @@ def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, repor
         assert page.url.endswith("#l2b")
         page.locator("#l2b dl").wait_for()  # the page opens it a moment later
 
-    browser.visit(report / "index.html", look)
+    browser.visit(report / LEDGER, look)
 
 
 def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report):
@@ -142,7 +143,7 @@ def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report):
         assert 0 <= axis["y"] < picture["y"]
         assert (axis["x"], axis["width"]) == (picture["x"], picture["width"])
 
-    browser.visit(report / "index.html", look, window=PHONE)
+    browser.visit(report / LEDGER, look, window=PHONE)
 
 
 def test_a_narrow_ledger_is_as_wide_as_its_table(browser: Browser, report):
@@ -152,7 +153,7 @@ def test_a_narrow_ledger_is_as_wide_as_its_table(browser: Browser, report):
         assert table
         assert last["x"] + last["width"] == pytest.approx(table["x"] + table["width"], abs=1)
 
-    browser.visit(report / "index.html", look, window=(900, 900))
+    browser.visit(report / LEDGER, look, window=(900, 900))
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -152,27 +152,28 @@ assert "It was still running" in pages[1].read_text()
 
 
 def test_a_chapter_that_fails_costs_its_page_only(tmp_path, monkeypatch):
-    results, lemire = write_all(tmp_path)
-    for broken in (results, lemire):
+    results, lemire, ledger = write_all(tmp_path)
+    for broken in (results, lemire, ledger):
         write(broken, [prose("# Broken", "title"), code("1 / 0", "one")])
     source = LATER.format(report=str(tmp_path / "report"), patience=PATIENCE)
     cells = [prose("# Siebenmann", "title"), code(source, "later")]
     later = write(tmp_path / "02-siebenmann.ipynb", cells)
     monkeypatch.setattr(cli, "_measure", lambda *_: True)
-    monkeypatch.setattr(cli, "_notebooks", lambda settings: [results, lemire, later])
+    monkeypatch.setattr(cli, "_notebooks", lambda settings: [results, lemire, later, ledger])
     monkeypatch.setenv("GCCOST_REPORT", str(tmp_path / "report"))
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     recordings.record(tmp_path / "reference", rounds=1)
     done = CliRunner().invoke(cli.main, ["report"])
     assert done.exit_code == 1
-    said, *whys = done.stderr.splitlines()[-3:]
-    assert said == "gccost: the pages of 00-results, 01-lemire are incomplete:"
+    said, *whys = done.stderr.splitlines()[-4:]
+    assert said == "gccost: the pages of 00-results, 01-lemire, 11-ledger are incomplete:"
     assert all("ipynb, cell 1, line 1: ZeroDivisionError" in why for why in whys)
     written = {path.name: path.read_text() for path in (tmp_path / "report").glob("*.html")}
     assert {name: "chapter is incomplete" in page for name, page in written.items()} == {
         "index.html": True,
         "01-lemire.html": True,
         "02-siebenmann.html": False,
+        "11-ledger.html": True,
     }
     assert "\nL1," in (tmp_path / "report" / "ledger.csv").read_text()
 
@@ -198,7 +199,7 @@ def ids(page: BeautifulSoup) -> list[str]:
 def test_pages_have_one_script_and_refer_to_nothing_outside(pages: Mapping[str, BeautifulSoup]):
     """The browser's tests check the rest."""
     for name, page in pages.items():
-        assert len(page.select("script")) == (name == "index.html")
+        assert len(page.select("script")) == (name == "11-ledger.html")
         text = str(page)
         assert not re.search(r" on\w+=|url\((?!#)[^)]*\)|@import", text)
         # A duplicate id in an SVG would change other charts.
@@ -211,9 +212,9 @@ def test_links_lead_to_a_target_or_become_text(
     pages: Mapping[str, BeautifulSoup], chapter: BeautifulSoup
 ):
     hrefs = {name: {str(a["href"]) for a in page.select("a")} for name, page in pages.items()}
-    assert {"01-lemire.html", "01-lemire.html#the-gap", "#l1"} <= hrefs["index.html"]
-    own = {"#measured", "index.html#the-ledger", "index.html#ledger"}  # by heading and by cell
-    assert own <= hrefs["01-lemire.html"]
+    assert {"01-lemire.html", "11-ledger.html#l1"} <= hrefs["index.html"]
+    linked = {"#measured", "11-ledger.html#the-ledger", "11-ledger.html#ledger"}
+    assert linked <= hrefs["01-lemire.html"]
     for name, links in hrefs.items():
         for href in (href for href in links if not href.startswith("https://")):
             file, _, fragment = href.partition("#")
@@ -251,7 +252,7 @@ def test_tables_and_code_are_laid_out(pages: Mapping[str, BeautifulSoup], chapte
     assert len(chapter.select("div.table[tabindex]")) == len(chapter.select("table")) == 3
     assert chapter.select(".kd")  # a keyword of the Go fence
     assert chapter.select("details.code .kn")  # a keyword of Python, in a cell
-    results = pages["index.html"].get_text()
+    results = pages["11-ledger.html"].get_text()
     assert "enumerate" not in results  # the cell is tagged `hide`
     assert "why <it> is so" in results  # its output is shown
 
@@ -443,6 +444,6 @@ def test_an_interval_that_leaves_the_scale_ends_in_an_arrow(results: Results, lo
 
 def test_the_readme_picture_is_current():
     kept = (paths.NOTEBOOKS / "headlines.svg").read_text(encoding="utf-8")
-    drawn = named_outputs(paths.NOTEBOOKS / "00-results.ipynb")["headlines"]
+    drawn = named_outputs(paths.NOTEBOOKS / "11-ledger.ipynb")["headlines"]
     assert kept == as_file(drawn["image/svg+xml"])
     assert "var(" not in kept

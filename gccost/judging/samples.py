@@ -44,6 +44,8 @@ def of_run(run: Run) -> Samples:
     measured = measured.loc[:, ~measured.columns.isin(_OWN) & ~measured.columns.duplicated()]
     known = measured.reindex(columns=[*dict.fromkeys([*measured, "round", "sitting"])])
     own = pd.DataFrame(rows, columns=_OWN)
+    if "elapsed_s" in known:
+        known["elapsed_ns"] = 1e9 * known["elapsed_s"] / own["operations"]
     return Samples(pd.concat([own, known.fillna({"sitting": 1.0})], axis="columns"), (*problems,))
 
 

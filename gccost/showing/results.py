@@ -28,6 +28,7 @@ PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+RESULTS, LEDGER = "00-results", "11-ledger"  # the notebooks that show them
 STYLE = "results.css"  # of the templates; a notebook's output brings it along
 
 
@@ -236,6 +237,7 @@ def _rendered(macro: str, text: str, **given: object) -> Markup:
         "counted": COUNTED,
         "counts": counts,
         "holds": Label.HOLDS,
+        "ledger_page": LEDGER,
         "holds_if": holds_if,
         "region": region,
         "relative": _RELATIVE,

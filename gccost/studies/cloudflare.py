@@ -53,6 +53,8 @@ def _any_machine() -> Iterator[Claim]:
     yield claim("C9", "does-it-scale", Ratio(one, two), Effect(), cores=2)
     yield claim("C10", "with-the-gc-off", SavedOverPrinted(many, off), Between(low=3.0))
     yield claim("C11", heap, CyclesWithin((one, two, many), (_LIVE,)), most)
+    oftener = Ratio(two, one, "gc_cycles_per_s")
+    yield claim("C13", "does-it-scale", oftener, AtLeast(), cores=2)
     left = Shown("what 48 Ps that take turns on one CPU show: such Ps do not wait for locks")
     yield claim("X22", "the-profile-of-the-collapse", profile, left)
     yield claim("X23", "with-the-gc-off", Ratio(many, off, "cpu_ns"), left)
@@ -78,6 +80,7 @@ def _claims() -> tuple[Claim, ...]:
         claim("C6", "with-the-gc-off", Ratio(off, f"{all_cpus}/gogc=2400"), Effect()),
         claim("C7", "with-the-gc-off", Ratio(one, best), Effect()),
         claim("C8", "does-it-scale", Ratio(half, best), AtLeast()),
+        claim("C12", "does-it-scale", Ratio(all_cpus, "Sign/goroutines=4"), Effect()),
         *_any_machine(),
     )
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, Ratio
-from gccost.judging.rules import AtLeast, AtMost, Effect, Occurs, WithinTolerance
+from gccost.judging.rules import AtLeast, AtMost, Effect, Occurs, Shown, WithinTolerance
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
 HEAPS = (4, 8, 12, 16, 24, 32, 48, 64)  # in MB
@@ -63,7 +63,7 @@ def _claims() -> tuple[Claim, ...]:
         claim("W1a", both, Ratio("Finalize", "Cleaner", "cpu_s"), Effect(), cpus=BUSY_CORES),
         claim("W1b", both, Ratio("Finalize", "Cleaner", "elapsed_s"), Effect()),
         claim("W1c", both, Ratio("Finalize", "Cleaner", _PEAK), Effect()),
-        claim("W2a", plain, Ratio("Cleaner", "Plain"), Effect()),
+        claim("W2a", plain, Ratio("Cleaner", "Plain", "elapsed_ns"), Effect()),
         claim("W2b", plain, Ratio("Cleaner", "Plain", _PEAK), Effect()),
         claim("W3", plain, Amount("Plain", "gc_cycles"), AtLeast(margin=1.0)),
         claim("W4", "never-short-lived", held, WithinTolerance()),
@@ -78,9 +78,10 @@ def _claims() -> tuple[Claim, ...]:
 
 
 def _jmh_claims() -> Iterator[Claim]:
-    for name, plain in (("L5a", "Escaping"), ("L5b", "Removed")):
+    removed = Shown("the same quotation, which L5a tests with an object that is allocated")
+    for name, plain, rule in (("L5a", "Escaping", Effect()), ("L5b", "Removed", removed)):
         created = Ratio("Finalized", plain)
-        yield Claim(name, "effective-java", created, Effect(), (DOCUMENT_JDK, TODAY_JDK))
+        yield Claim(name, "effective-java", created, rule, (DOCUMENT_JDK, TODAY_JDK))
 
 
 STUDY = Study(

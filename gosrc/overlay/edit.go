@@ -66,15 +66,17 @@ func checkRelease(goroot string) error {
 	return problem{place + ":1", fmt.Sprintf("is %q, a release whose runtime is not known", version), unknownSource}
 }
 
-// edited applies the edits that all variants share and those of more, which are keyed by
-// declaration. It returns the changed files by name. With keepLines, all lines keep
+// edited applies a variant's edits, which are keyed by declaration. It returns the changed files by name. With keepLines, all lines keep
 // their numbers.
-func (source *runtimeSource) edited(more []map[string][]edit, keepLines bool) (map[string][]byte, error) {
+func (source *runtimeSource) edited(chosen variant, keepLines bool) (map[string][]byte, error) {
 	var cuts []cut
 	for _, known := range declarations {
 		found := source.declarations[known.name]
-		edits := append([]edit{}, known.edits...)
-		for _, further := range more {
+		var edits []edit
+		if !chosen.alone {
+			edits = append(edits, known.edits...)
+		}
+		for _, further := range chosen.edits {
 			edits = append(edits, further[known.name]...)
 		}
 		for _, edit := range edits {

@@ -53,6 +53,12 @@ var plusEdits = map[string][]edit{
 	"markrootSpans": {{"sp := s.specials", "sp := s.specialsWithRoots()"}},
 }
 
+// requeueEdits are the edits of the variant requeue: a goroutine that was preempted to
+// stop the world goes to the global queue, as until Go 1.25. Since then it stays on its P.
+var requeueEdits = map[string][]edit{
+	"goschedImpl": {{"if preempted && sched.gcwaiting.Load() {", "if false {"}},
+}
+
 // An edit replaces the one place in a declaration that has the tokens of find. It adds
 // no lines, so that line numbers in traces match the user's source.
 type edit struct{ find, put string }
@@ -65,7 +71,8 @@ var removal = []edit{
 	{"iter = &s.next", "before = s"},
 }
 
-// declarations lists the declarations of package runtime that use lists of specials.
+// declarations lists the declarations of package runtime that use lists of specials, and
+// goschedImpl, which requeue edits.
 // Those with edits search, link or unlink; the others only read lists or call those. The
 // edits pass on the record before a place where the runtime passes on its link, and
 // linkSpecial and unlinkSpecial make every change of a list.
@@ -156,6 +163,7 @@ var declarations = []known{
 		file: "pinner.go", name: "pinnerGetPinCounter", fingerprints: []string{"0907f20126b8e2be"},
 		edits: []edit{{"t, exists", "before, exists"}, {"*t", "*span.specialLink(before)"}},
 	},
+	{file: "proc.go", name: "goschedImpl", fingerprints: []string{"72660adbdb0ab29a"}},
 	{
 		file: "synctest.go", name: "getOrSetBubbleSpecial", fingerprints: []string{"88a5cf34de8274f0"},
 		edits: []edit{

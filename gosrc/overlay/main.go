@@ -22,10 +22,11 @@ import (
 var added embed.FS
 
 // A variant is a patched runtime: the files that it adds, and its edits in addition to
-// those that all variants share.
+// those that replace the walk, which all variants share that are not alone.
 type variant struct {
 	added []string
 	edits []map[string][]edit
+	alone bool
 }
 
 var (
@@ -33,15 +34,16 @@ var (
 	index    = []string{"mspeciallink.go", "mspecialindex.go", "mspecialplus_off.go"}
 	plus     = []string{"mspeciallink.go", "mspecialindex.go", "mspecialplus_on.go"}
 	variants = map[string]variant{
-		"hint":         {append(hint, "mspecialcheck_off.go"), []map[string][]edit{hintEdits}},
-		"checked-hint": {append(hint, "mspecialcheck_on.go", "mspecialcheck_hint.go"), []map[string][]edit{hintEdits}},
-		"index":        {append(index, "mspecialcheck_off.go"), []map[string][]edit{indexEdits}},
-		"checked":      {append(index, "mspecialcheck_on.go", "mspecialcheck_index.go"), []map[string][]edit{indexEdits}},
-		"plus":         {append(plus, "mspecialcheck_off.go"), []map[string][]edit{indexEdits, plusEdits}},
+		"hint":         {append(hint, "mspecialcheck_off.go"), []map[string][]edit{hintEdits}, false},
+		"checked-hint": {append(hint, "mspecialcheck_on.go", "mspecialcheck_hint.go"), []map[string][]edit{hintEdits}, false},
+		"index":        {append(index, "mspecialcheck_off.go"), []map[string][]edit{indexEdits}, false},
+		"checked":      {append(index, "mspecialcheck_on.go", "mspecialcheck_index.go"), []map[string][]edit{indexEdits}, false},
+		"plus":         {append(plus, "mspecialcheck_off.go"), []map[string][]edit{indexEdits, plusEdits}, false},
 		"checked-plus": {
 			append(plus, "mspecialcheck_on.go", "mspecialcheck_index.go", "mspecialcheck_plus.go"),
-			[]map[string][]edit{indexEdits, plusEdits},
+			[]map[string][]edit{indexEdits, plusEdits}, false,
 		},
+		"requeue": {nil, []map[string][]edit{requeueEdits}, true},
 	}
 )
 
@@ -114,7 +116,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files, err := source.edited(chosen.edits, true)
+	files, err := source.edited(chosen, true)
 	if err != nil {
 		return err
 	}

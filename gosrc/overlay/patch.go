@@ -48,7 +48,7 @@ var (
 // patch of the series, as they would be in Go's own tree: formatted, without hooks for
 // other variants, and with the tests.
 func (source *runtimeSource) upstreamFiles(variant string) (map[string][]byte, error) {
-	files, err := source.edited(variants[variant].edits, false)
+	files, err := source.edited(variants[variant], false)
 	if err != nil {
 		return nil, err
 	}
