@@ -55,7 +55,7 @@ NEWER = {
     jobs.name(case, jdk)
     for case in ("Cleaner/heap=40", "Cleaner/gc=Serial")
     for jdk in (DOCUMENT_JDK, TODAY_JDK)
-} | {jobs.name("SignInTurns/goroutines=48/runtime=requeue", TODAY_GO)}
+}
 NEWER |= {
     name
     for study in (STUDIES["prices"], STUDIES["remedies"])
