@@ -52,6 +52,12 @@ STACKS: Stacks = [
 ]
 # Cases that were added after the recording.
 NEWER = {jobs.name("Cleaner/heap=40", jdk) for jdk in (DOCUMENT_JDK, TODAY_JDK)}
+NEWER |= {
+    name
+    for study in (STUDIES["prices"], STUDIES["remedies"])
+    for name, job in study.jobs.items()
+    if job["program"] == "guardian"
+}
 Metrics = dict[str, float]
 Change = Callable[[Job, int, Metrics], None]
 
