@@ -53,10 +53,8 @@ STACKS: Stacks = [
 # Cases that were added after the recording.
 NEWER = {jobs.name("Cleaner/heap=40", jdk) for jdk in (DOCUMENT_JDK, TODAY_JDK)}
 NEWER |= {
-    name
-    for study in (STUDIES["prices"], STUDIES["remedies"])
-    for name, job in study.jobs.items()
-    if job["program"] == "guardian"
+    *STUDIES["wrappers"].jobs,
+    jobs.name("SignInTurns/goroutines=48/runtime=requeue", TODAY_GO),
 }
 Metrics = dict[str, float]
 Change = Callable[[Job, int, Metrics], None]

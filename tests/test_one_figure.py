@@ -43,7 +43,7 @@ SAID = {
         ("00-results", "have another denominator"),
     ),
 }
-SAID["prices"] = SAID["handles"]
+SAID["wrappers"] = SAID["handles"]
 FARTHEST = 1.25
 NORMAL = float(special.ndtri(0.975))
 

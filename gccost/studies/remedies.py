@@ -6,7 +6,7 @@ from functools import partial
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Worst
-from gccost.judging.rules import AtLeast, AtMost, Shown, WithinTolerance
+from gccost.judging.rules import AtMost, Shown, WithinTolerance
 from gccost.measuring.toolchains import TODAY_GO
 
 # Turns and Owned: a C library that allows one call at a time, so that goroutines take turns, or a
@@ -25,9 +25,6 @@ CASES = """
     standard ParallelFree/goroutines=1|2|4|8|16|32|64/go=today
     standard ParallelCleanup/goroutines=1|2|4|8|16|32|64/go=today
     tiny ParallelSlab/goroutines=1|2|4|8|16|32|64/go=today
-    standard WrapperBurstFree|WrapperBurstGuardian|WrapperBurstFinalizer/bytes=64/go=today
-    standard WrapperBurstCleanup|WrapperBurstAdopted/bytes=64/go=today
-    standard WrapperReusedFree|WrapperReusedGuardian/go=today
 """
 
 
@@ -40,11 +37,9 @@ def _claims() -> tuple[Claim, ...]:
         return Ratio(over, under, "settled_ns")
 
     claim = partial(Claim, releases=(TODAY_GO,))
-    cost, net = "slabs", "the-recycled-net"
+    cost = "slabs"
     batches = "08a-details#compared-with-a-manual-free-in-batches"
     held = Amount("LifetimesSlab/handles=64/live=100000/order=random", "c_held_per_live")
-    burst = settled("WrapperBurstGuardian/bytes=64", "WrapperBurstFinalizer/bytes=64")
-    reused = settled("WrapperReusedGuardian", "WrapperReusedFree")
     # The cases have at most twice as many goroutines as CPUs.
     many = [f"ParallelSlab/goroutines={goroutines}" for goroutines in (2, 4, 8, 16, 32, 64)]
     among = Worst(tuple(Ratio(case, "ParallelSlab/goroutines=1") for case in many))
@@ -55,8 +50,6 @@ def _claims() -> tuple[Claim, ...]:
         claim("X6c", cost, settled("LastFirst"), AtMost()),
         claim("X6d", batches, settled("Slab/handles=256", "Batch"), AtMost()),
         claim("X7c", "08a-details#from-many-goroutines", among, AtMost()),
-        claim("X20c", net, reused, AtMost()),
-        claim("X20d", net, burst, AtLeast()),
     )
 
 

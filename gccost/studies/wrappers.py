@@ -34,6 +34,9 @@ CASES = """
     standard WrapperSharedFree|WrapperSharedGuardian/bytes=24/goroutines=1|2/go=today
     standard WrapperSharedFinalizer|WrapperSharedCleanup/bytes=24/goroutines=1|2/go=today
     standard WrapperSharedAdopted/bytes=24/goroutines=1|2/go=today
+    standard WrapperBurstFree|WrapperBurstGuardian|WrapperBurstFinalizer/bytes=64/go=today
+    standard WrapperBurstCleanup|WrapperBurstAdopted/bytes=64/go=today
+    standard WrapperReusedFree|WrapperReusedGuardian/go=today
 """
 
 _SETTLED = "settled_ns"
@@ -58,11 +61,13 @@ def _live(way: str) -> Ratio:
 _SLABS = Ratio(
     "WrapperFinalizer/bytes=64/forgotten=100", "WrapperAdopted/bytes=24/forgotten=100", _SETTLED
 )
+_REUSED = Ratio("WrapperReusedGuardian", "WrapperReusedFree", _SETTLED)
+_BURST = Ratio("WrapperBurstGuardian/bytes=64", "WrapperBurstFinalizer/bytes=64", _SETTLED)
 _TABLE, _NET = "the-price-of-each-way", "the-recycled-net"
 _claim = partial(Claim, releases=(TODAY_GO,))
 
 STUDY = Study(
-    name="prices",
+    name="wrappers",
     chapter="08-instead",
     question="What does a wrapper of a C library pay?",
     cases=CASES,
@@ -75,6 +80,8 @@ STUDY = Study(
         _claim("X16d", _TABLE, _SLABS, AtLeast()),
         _claim("X20a", _NET, _closed("Guardian"), AtMost()),
         _claim("X20b", _NET, _live("Guardian"), AtMost()),
+        _claim("X20c", _NET, _REUSED, AtMost()),
+        _claim("X20d", _NET, _BURST, AtLeast()),
     ),
     figures=tuple(_closed(way, size) for way, size in _ROWS),
     metric=_SETTLED,
