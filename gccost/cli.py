@@ -31,6 +31,7 @@ from gccost.measuring import campaign, pack, planning, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.progress import PrintedProgress, Progress
 from gccost.measuring.runs import Run
+from gccost.measuring.schema import escaped
 from gccost.measuring.settings import Settings
 from gccost.showing import gokernel
 
@@ -65,7 +66,7 @@ class _Command(click.Command):
             said, code = _stopped(ctx), int(ended.code)
         if code in _ENDED:  # cleanup is done, so ignore a second Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        click.echo(f"gccost: {said}", err=True)
+        click.echo(f"gccost: {escaped(said)}", err=True)
         sys.exit(code)
 
 
@@ -323,11 +324,13 @@ def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) ->
     limit = budget(budget_name).name
     for host, archive in fleet.measure(scheduler, limit, only, machines, _say):
         path = paths.runs() / "machines" / f"{host.replace(':', '-')}.tar.gz"
+        new = path.with_name(f"unchecked-{path.name}")
         try:
             if archive:
-                write_whole(path, archive)
-                with reference.checked(path, _chosen()):
-                    how = f"python -m gccost add {os.path.relpath(path)}"
+                write_whole(new, archive)
+                with reference.checked(new, _chosen()):
+                    new.replace(path)
+                how = f"python -m gccost add {os.path.relpath(path)}"
                 click.echo(f"{host} is measured. To add it: {how}")
                 continue
         except GccostError as error:
@@ -483,7 +486,7 @@ def _notebooks(settings: Settings) -> list[Path]:
 
 def _say(text: str) -> None:
     """Write a line to stderr, above a bar if one is drawn."""
-    tqdm.write(text, file=sys.stderr)
+    tqdm.write(escaped(text), file=sys.stderr)
 
 
 def _end(failed: Mapping[str, GccostError]) -> None:

@@ -47,7 +47,8 @@ def nearest(name: object, known: Iterable[object]) -> str:
     close = begun[:3] or get_close_matches(asked, names, n=3, cutoff=0.5)
     if len(names) <= 8 or not isinstance(name, str):
         close += names
-    suggestions = [names[each] for each in dict.fromkeys(close)]
+    found = [names[each] for each in dict.fromkeys(close)]
+    suggestions = [repr(each) if "," in each else each for each in found]
     return f"name one of {', '.join(suggestions)}" if suggestions else ""
 
 

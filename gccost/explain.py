@@ -24,7 +24,7 @@ from gccost.judging.recording import Recording
 from gccost.judging.rounding import percent, plain, rounded
 from gccost.measuring import profiles
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies import handles
+from gccost.studies import remedies
 
 PARTS = {
     "registering": "registering and removing",
@@ -217,8 +217,9 @@ def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
-    recording = Recording(handles.STUDY, reference(handles.STUDY))
-    saved = SavedShare("HandleFinalizer/bytes=8", "HandleAdopted", "HandleFree", "settled_ns")
+    recording = Recording(remedies.STUDY, reference(remedies.STUDY))
+    each, slabs, manual = (f"Turns{way}/goroutines=1" for way in ("Finalizer", "Adopted", "Manual"))
+    saved = SavedShare(each, slabs, manual, "settled_ns")
     return recording.estimate(saved, TODAY_GO).value
 
 

@@ -26,7 +26,7 @@ from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine, words
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
-from gccost.judging.rules import asked
+from gccost.judging.rules import Label, asked
 from gccost.measuring import benchfmt, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, one_of
 from gccost.measuring.runs import Run
@@ -116,7 +116,7 @@ class OpenedStudy(Frames):
         return ledger.frame(self._rows)
 
     def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
-        """The verdicts of claims as a table, with the rule and its range, and the reason.
+        """The verdicts of claims as a table, with the rule's range, and why one is open.
 
         A claim holds if the 99 % interval lies within the rule's range, and clears its ends by
         5 % (counts need not). With `bar` a claim is judged with another range: judge("M1", bar=6)
@@ -131,15 +131,15 @@ class OpenedStudy(Frames):
             rows = self._with_bar(rows, bar)
         cells: list[list[str | Cell]] = []
         for row in rows:
-            holds = results_of.holds_if(row.claim.rule) if bar is None else _asked(row, bar)
+            why = row.why if row.verdict.label in (Label.UNDECIDED, Label.UNMEASURED) else ""
             cells.append(
                 [
                     f"{row.claim.id}: {row.words}",
                     row.held_to,
                     row.toolchain,
                     results_of.cell(row),
-                    Cell(results_of.region(row), holds),
-                    Cell(row.said, row.why),
+                    Cell(results_of.region(row), "" if bar is None else _asked(row, bar)),
+                    Cell(row.said, why),
                 ]
             )
         header = ("claim", "published", "on", "measured (95 %)", "holds if", "verdict")

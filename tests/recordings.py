@@ -51,11 +51,11 @@ STACKS: Stacks = [
     (["runtime.gcBgMarkWorker"], 15),
 ]
 # Cases that were added after the recording.
-NEWER = {
-    jobs.name(case, jdk)
-    for case in ("Cleaner/heap=40", "Cleaner/gc=Serial")
-    for jdk in (DOCUMENT_JDK, TODAY_JDK)
-} | {jobs.name("SignInTurns/goroutines=48/runtime=requeue", TODAY_GO)}
+NEWER = {jobs.name("Cleaner/heap=40", jdk) for jdk in (DOCUMENT_JDK, TODAY_JDK)}
+NEWER |= {
+    *STUDIES["wrappers"].jobs,
+    jobs.name("SignInTurns/goroutines=48/runtime=requeue", TODAY_GO),
+}
 Metrics = dict[str, float]
 Change = Callable[[Job, int, Metrics], None]
 

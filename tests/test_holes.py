@@ -157,7 +157,8 @@ def test_no_page_has_a_hole(run, monkeypatch, capsys):
     openings = {place: found for place, found in holes.items() if place[0] == "00-results"}
     openings |= {place: found for place, found in holes.items() if place[1] in ("open", "short")}
     assert sum(map(len, openings.values())) <= unrecorded()
-    assert sum(map(len, holes.values())) <= EXPLAINED, holes
+    # A page of a chapter has the verdict of such a row too.
+    assert sum(map(len, holes.values())) <= EXPLAINED + 2 * unrecorded(), holes
 
 
 @pytest.mark.parametrize("run", ["quick"], indirect=True)

@@ -39,11 +39,11 @@ SAID = {
         ("00-results", "with a program that can be built on every release"),
     ),
     "handles": (
-        ("08-instead", "Their figures there differ a little"),
-        ("00-results", "So the figures differ"),
+        ("08-instead", "their figures differ a little"),
+        ("00-results", "have another denominator"),
     ),
 }
-SAID["prices"] = SAID["handles"]  # the same samples
+SAID["wrappers"] = SAID["handles"]
 FARTHEST = 1.25
 NORMAL = float(special.ndtri(0.975))
 

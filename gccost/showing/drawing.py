@@ -73,7 +73,8 @@ def theme() -> None:
             formatters["text/plain"].for_type(kind, tables.print_frame)
 
 
-_ORDER = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
+# Inks with a meaning come last.
+_ORDER = (BLUE, PURPLE, MUTED, INK, GREEN, ORANGE)
 _INKS = {"manual": BLUE, "finali": ORANGE, "leanup": GREEN, "leaner": GREEN, "slab": INK}
 
 

@@ -15,7 +15,7 @@ from gccost.measuring.cases import one_of
 
 _ORDER = (
     *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "releases"),
-    *("conjecture", "why", "runtime", "malloc", "prices", "handles", "remedies", "sittings"),
+    *("conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies", "sittings"),
     *("precision", "libraries", "wasm", "weakly"),
 )
 """The order in which pages show studies; others follow."""

@@ -52,6 +52,8 @@ func open[T wrapper]() *T {
 	return w
 }
 
+func (w *wrapper8) use() error { return check(C.block_use(w.block)) }
+
 func free(block *C.block) {
 	if block != nil {
 		C.block_free(block)

@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"reflect"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -177,6 +178,31 @@ func BenchmarkWrapperLivesGuardian(b *testing.B) { over(b, byGuardian, replaced)
 func BenchmarkWrapperLivesFinalizer(b *testing.B) { over(b, byFinalizer, replaced) }
 
 func BenchmarkWrapperLivesAdopted(b *testing.B) { over(b, bySlab, replaced) }
+
+// reused takes a wrapper from a pool, calls C once, which stands for resetting its block, and
+// puts it back.
+func reused(b *testing.B, w way, reset func(w any) error) {
+	settle()
+	pool := sync.Pool{New: w.open}
+	pool.Put(w.open())
+	m := meter.Start(b, Count)
+	for i := 0; i < b.N; i++ {
+		one := pool.Get()
+		if err := reset(one); err != nil {
+			b.Fatal(err)
+		}
+		pool.Put(one)
+	}
+	m.Stop()
+}
+
+func BenchmarkWrapperReusedFree(b *testing.B) {
+	reused(b, manually[8], func(w any) error { return w.(*wrapper8).use() })
+}
+
+func BenchmarkWrapperReusedGuardian(b *testing.B) {
+	reused(b, byGuardian[8], func(w any) error { return w.(*Block).Use() })
+}
 
 var ways = map[string]map[int]way{"manual": manually, "guardian": byGuardian, "finalizer": byFinalizer, "slab": bySlab}
 

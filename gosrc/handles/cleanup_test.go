@@ -12,8 +12,6 @@ func init() {
 
 func BenchmarkHandleCleanup(b *testing.B) { over(b, sizes, Cleanup, dropped) }
 
-func BenchmarkHandleSharedCleanup(b *testing.B) { over(b, few, Cleanup, shared) }
-
 func BenchmarkHandleLivesCleanup(b *testing.B) { over(b, few, Cleanup, replaced) }
 
 // BenchmarkHandleCleanupUnshared compares with handles of 16 bytes.

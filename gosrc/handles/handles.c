@@ -73,12 +73,6 @@ void handles_free(char *c)
 	ADD(mine->n.freed);
 }
 
-void handles_free_all(uintptr_t *blocks, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		handles_free((char *)blocks[i]);
-}
-
 struct handles_counts handles_count(void)
 {
 	struct handles_counts sum = {0, 0, 0};

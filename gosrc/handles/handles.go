@@ -1,9 +1,8 @@
 // Package handles frees C blocks through Go objects of 8 to 1,024 bytes, by a finalizer or a
-// cleanup for each, by slabs that adopt the blocks, and manually. All of them use the same C
-// code, which makes blocks of 100 bytes and counts them.
+// cleanup for each, and manually. All of them use the same C code, which makes blocks of 100
+// bytes and counts them.
 //
-// It serves the claims X16, about the size of a handle, and the table of prices on the first
-// page.
+// It serves the claims X16, about the size of a handle, and X19, about cleanups and finalizers.
 package handles
 
 /*
@@ -14,8 +13,6 @@ import "C"
 import (
 	"runtime"
 	"unsafe"
-
-	"example.org/gccost/slab"
 
 	"gccost/meter"
 )
@@ -81,19 +78,6 @@ func Allocate() *C.char { return C.handles_allocate() }
 
 // Free frees a block returned by [Allocate].
 func Free(c *C.char) { C.handles_free(c) }
-
-// NewPool returns a pool that adopts blocks returned by [Allocate].
-func NewPool() *slab.Pool[uintptr] { return &slab.Pool[uintptr]{Free: freeAll} }
-
-func freeAll(blocks []uintptr) error {
-	C.handles_free_all((*C.uintptr_t)(unsafe.Pointer(&blocks[0])), C.size_t(len(blocks)))
-	return nil
-}
-
-// Adopt returns a handle of a new block that the pool has adopted.
-func Adopt(p *slab.Pool[uintptr]) slab.Handle[uintptr] {
-	return p.Adopt(uintptr(unsafe.Pointer(Allocate())))
-}
 
 // Count returns how many blocks the C side has allocated and freed so far.
 func Count() meter.Blocks {

@@ -10,7 +10,6 @@ struct handles_counts {
 
 char *handles_allocate(void);
 void handles_free(char *c);
-void handles_free_all(uintptr_t *blocks, size_t n);
 struct handles_counts handles_count(void);
 
 #endif

@@ -117,12 +117,6 @@ func NewFinalized() *Finalized {
 	return h
 }
 
-// Close frees the block and clears the finalizer.
-func (h *Finalized) Close() {
-	runtime.SetFinalizer(h, nil)
-	Free(h.block)
-}
-
 // Count returns the numbers of blocks that the C side has allocated and freed so far.
 func Count() meter.Blocks {
 	n := C.remedies_count()

@@ -3,7 +3,6 @@ package remedies
 import (
 	"flag"
 	"fmt"
-	"math/rand"
 	"os"
 	"runtime"
 	"testing"
@@ -222,10 +221,7 @@ func closed(b *testing.B, p *pool) {
 	})
 }
 
-// BenchmarkSlabClose closes every handle. The slab's finalizer is only a safety net.
-func BenchmarkSlabClose(b *testing.B) { overSlabs(b, closed) }
-
-// BenchmarkSlabCloseAtOnce is [BenchmarkSlabClose] with a call into C in each Close.
+// BenchmarkSlabCloseAtOnce closes every handle, with a call into C in each Close.
 func BenchmarkSlabCloseAtOnce(b *testing.B) {
 	overSlabs(b, func(b *testing.B, p *pool) {
 		p.AtOnce = true
@@ -290,58 +286,6 @@ func BenchmarkHeapSlab(b *testing.B) {
 	onHeap(b, func(b *testing.B) { dropped(b, newPool(64)) })
 }
 
-// overLives measures replace with several numbers of live handles.
-func overLives[T any](b *testing.B, open func() T, close func(T)) {
-	for live := 10; live <= 10_000_000; live *= 10 {
-		live := live
-		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) { replace(b, live, open, close) })
-	}
-}
-
-// replace keeps live handles. Each operation closes a random one and replaces it with a new
-// one. replace returns the handles that it keeps at the end.
-//
-// It does not count blocks: every operation frees one and allocates one, but which of the
-// earlier blocks are freed with a slab does not depend on the operations.
-func replace[T any](b *testing.B, live int, open func() T, close func(T)) []T {
-	chance := rand.New(rand.NewSource(1))
-	if live > 100*b.N {
-		live = 100 * b.N // the first run, with one operation, would leave all live handles
-	}
-	handles := make([]T, live)
-	for i := range handles {
-		handles[i] = open()
-	}
-	chance.Shuffle(len(handles), func(i, j int) { handles[i], handles[j] = handles[j], handles[i] })
-	m := meter.Start(b, nil)
-	for i := 0; i < b.N; i++ {
-		at := chance.Intn(live)
-		close(handles[at])
-		handles[at] = open()
-	}
-	m.Stop()
-	return handles
-}
-
-func BenchmarkLiveManual(b *testing.B) { overLives(b, Allocate, Free) }
-
-func BenchmarkLiveFinalizer(b *testing.B) { overLives(b, NewFinalized, (*Finalized).Close) }
-
-func BenchmarkLiveSlab(b *testing.B) {
-	p := newPool(64)
-	overLives(b, func() handle { return get(b, p) }, func(h handle) {
-		if err := h.Close(); err != nil {
-			b.Fatal(err)
-		}
-	})
-}
-
-// closers each make a handle and close it.
-var closers = map[string]func(){
-	"manual":    func() { Free(Allocate()) },
-	"finalizer": func() { NewFinalized().Close() },
-}
-
 // tolerance is the number of blocks that may stay unfreed after a drain: those of slabs that
 // a stack refers to or that are being handed out, and those that stock Go leaves for a later
 // cycle.
@@ -394,21 +338,5 @@ func TestHeld(t *testing.T) {
 	peak, mean := r.Extra["c-held-peak"], r.Extra["c-held-mean"]
 	if mean <= 0 || peak < mean || peak > float64(r.N+tolerance) {
 		t.Errorf("%v blocks at the peak, %v on average, of %d", peak, mean, r.N)
-	}
-}
-
-func TestClosersFreeAtOnce(t *testing.T) {
-	for name, makeAndClose := range closers {
-		before := Count()
-		for i := 0; i < 1000; i++ {
-			makeAndClose()
-		}
-		after := Count()
-		if allocated, freed := after.Allocated-before.Allocated, after.Freed-before.Freed; allocated != 1000 || freed != 1000 {
-			t.Errorf("%s: %d blocks allocated and %d freed, want 1000 each", name, allocated, freed)
-		}
-		if after.Misfreed != 0 {
-			t.Errorf("%s: %d blocks were freed twice", name, after.Misfreed)
-		}
 	}
 }

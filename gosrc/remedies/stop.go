@@ -10,8 +10,7 @@ import (
 	"weak"
 )
 
-// Stopped is a handle with a manual Close, and a cleanup as a safety net, which Close stops.
-// It looks like the cheap way.
+// Stopped is a handle with a cleanup that could be stopped.
 type Stopped struct {
 	block   uintptr
 	cleanup runtime.Cleanup
@@ -22,13 +21,6 @@ func NewStopped() *Stopped {
 	h := &Stopped{block: Allocate()}
 	h.cleanup = runtime.AddCleanup(h, Free, h.block)
 	return h
-}
-
-// Close frees the block and stops the cleanup.
-func (h *Stopped) Close() {
-	h.cleanup.Stop()
-	Free(h.block)
-	runtime.KeepAlive(h) // otherwise the cleanup might run first and free the block
 }
 
 // Padded is a handle as large as a cache line, so that fewer handles share a span.

@@ -8,13 +8,6 @@ import (
 	"gccost/meter"
 )
 
-func init() { closers["cleanup"] = func() { NewStopped().Close() } }
-
-func BenchmarkLiveCleanup(b *testing.B) { overLives(b, NewStopped, (*Stopped).Close) }
-
-// BenchmarkStop closes every handle immediately, which stops its cleanup.
-func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() }) }
-
 // BenchmarkOneHeapCleanup adds a cleanup to each handle and drops it; see
 // [BenchmarkOneHeapFinalizer].
 func BenchmarkOneHeapCleanup(b *testing.B) { loop(b, Count, func() { NewStopped() }) }
@@ -55,7 +48,7 @@ func BenchmarkPinned(b *testing.B) { loop(b, Count, func() { Pinned() }) }
 // TestConservationOfCleanups checks that each remedy frees every block once.
 func TestConservationOfCleanups(t *testing.T) {
 	for name, benchmark := range map[string]func(*testing.B){
-		"Stop": BenchmarkStop, "Padded": BenchmarkPadded, "LastFirst": BenchmarkLastFirst,
+		"Cleanup": BenchmarkOneHeapCleanup, "Padded": BenchmarkPadded, "LastFirst": BenchmarkLastFirst,
 		"Registry": BenchmarkRegistry,
 	} {
 		r := testing.Benchmark(benchmark)
