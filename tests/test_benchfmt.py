@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conftest import tried
 from hypothesis import given
@@ -36,7 +38,7 @@ def reading(tmp_path):
 def test_a_parsed_line_can_be_extended_and_written():
     own = one("BenchmarkAllocateAuto-2 \t 1600000\t      1100 ns/op\t       8 B/op\n")
     assert own == Sample("AllocateAuto", 1_600_000, {"ns/op": 1100.0, "B/op": 8.0}, procs=2)
-    extended = own.with_keys({"go": "1.27.4"}).with_metrics({"round": 3.0})
+    extended = replace(own, keys={**own.keys, "go": "1.27.4"}).with_metrics({"round": 3.0})
     assert format_line(extended) == (
         "BenchmarkAllocateAuto/go=1.27.4-2\t1600000\t1100 ns/op\t8 B/op\t3 round"
     )

@@ -57,10 +57,6 @@ class Sample:
         """The name with its keys, which identifies the case."""
         return self.name + "".join(f"/{k}={v}" for k, v in self.keys.items())
 
-    def with_keys(self, keys: Mapping[str, str]) -> Sample:
-        """The sample with more keys in its name."""
-        return replace(self, keys={**self.keys, **keys})
-
     def with_metrics(self, metrics: Mapping[str, float]) -> Sample:
         """The sample with more metrics."""
         return replace(self, metrics={**self.metrics, **metrics})

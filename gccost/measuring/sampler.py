@@ -19,6 +19,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def _results(output: str, job: Job) -> list[Sample]:
 def _named(sample: Sample, job: Job) -> Sample:
     """A sample with all the keys of its job's name."""
     _, *keys = job["name"].split("/")
-    return sample.with_keys(dict(key.split("=", 1) for key in keys))
+    return replace(sample, keys=dict(key.split("=", 1) for key in keys))
 
 
 def _failure(done: subprocess.CompletedProcess[str], job: Job) -> SampleFailed:
