@@ -71,6 +71,10 @@ test: setup-for-tests # style, types, and the tests that run in this process
 test-all: setup-for-tests # the other tests: builds, JVMs, JupyterLab, a browser, signals, disks
 	$(python) -m pytest --numprocesses=logical -m slow
 
+.PHONY: words
+words: # count the words of the report's pages
+	@scripts/words
+
 .PHONY: runtime-tests
 runtime-tests: setup # Go's own tests and a stress under the changed runtimes: three hours
 	scripts/runtime-tests $(RELEASE) $(VARIANT)

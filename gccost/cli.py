@@ -31,6 +31,7 @@ from gccost.measuring import campaign, pack, planning, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.progress import PrintedProgress, Progress
 from gccost.measuring.runs import Run
+from gccost.measuring.schema import escaped
 from gccost.measuring.settings import Settings
 from gccost.showing import gokernel
 
@@ -65,7 +66,7 @@ class _Command(click.Command):
             said, code = _stopped(ctx), int(ended.code)
         if code in _ENDED:  # cleanup is done, so ignore a second Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        click.echo(f"gccost: {said}", err=True)
+        click.echo(f"gccost: {escaped(said)}", err=True)
         sys.exit(code)
 
 
@@ -150,14 +151,15 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
     Each call adds a sitting to your newest run; an interrupted sitting is resumed. If the
     sources, toolchains or machine have changed, begins a new run.
     """
-    from gccost import reporting
+    from gccost.showing import reporting
 
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings, _PAGES):
             _say("studies that could not be measured are shown from a recorded run")
+        notebooks = _notebooks(settings)
         with _progress("notebooks") as watched:
-            failed = reporting.show(_notebooks(settings), settings, _say, watched, opens=opens)
+            failed = reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
     _end(failed)
 
 
@@ -170,16 +172,16 @@ def replay(only: str, *, opens: bool) -> None:
     Needs neither Go nor a C compiler. Rewrites the notebooks, the README's picture in
     notebooks/ and docs/artifact.md; if nothing has changed, they are identical to the byte.
     """
-    from gccost import reporting
+    from gccost.showing import reporting
 
     _recorded()
     settings = Settings("replay", only=only)
     with runs.exclusive(paths.report(), "writing the report"):
         notebooks = _notebooks(settings)
         with _progress("notebooks") as watched:
-            failed = reporting.show(notebooks, settings, _say, watched, opens=opens)
+            failed = reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
         reporting.keep(paths.report() / "notebooks", failed)
-        reporting.write_documents(settings)
+        reporting.write_documents(_chosen(), settings)
     _end(failed)
 
 
@@ -191,9 +193,7 @@ def fetch(only: str) -> None:
     Without --only, leaves out the studies that are measured only on request. Fails if
     today's Go release or that of the first document is unavailable.
     """
-    from gccost.studies import STUDIES, declared
-
-    chosen = [declared(only)] if only else [s for s in STUDIES.values() if not s.on_request]
+    chosen = [study for study in _chosen(only) if only or not study.on_request]
     with _progress("fetching") as watched:
         plan = planning.plan(chosen, list(BUDGETS.values())[-1], say=_say, progress=watched)
     for release, why in plan.missing.items():
@@ -221,7 +221,7 @@ def kernel(*, live: bool) -> None:
     """
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")
     if live:
-        from gccost import reporting
+        from gccost.showing import reporting
 
         chosen = sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
         with TemporaryDirectory() as scratch, _progress("notebooks") as watched:
@@ -233,9 +233,9 @@ def kernel(*, live: bool) -> None:
 @main.command()
 def doctor() -> None:
     """List what is missing, what it affects, and how to fix it."""
-    from gccost import doctor as examination
+    from gccost.showing import doctor as examination
 
-    click.echo(examination.render(examination.examine()))
+    click.echo(examination.render(examination.examine(_chosen())))
 
 
 @main.command()
@@ -289,11 +289,8 @@ def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
     programs. Each call of run adds a sitting. Copy the archive that it writes back, and add it
     here with gccost add.
     """
-    from gccost.studies import STUDIES, declared
-
-    chosen = [declared(name) for name in names] or [
-        study for study in STUDIES.values() if not study.on_request
-    ]
+    chosen = [study for name in names for study in _chosen(name)]
+    chosen = chosen or [study for study in _chosen() if not study.on_request]
     limit = budget(budget_name)
     pack.make(chosen, limit, output, _say)
 
@@ -322,17 +319,18 @@ def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) ->
     """
     from gccost.judging import reference
     from gccost.measuring import fleet
-    from gccost.studies import STUDIES
 
     lacking = []
     limit = budget(budget_name).name
     for host, archive in fleet.measure(scheduler, limit, only, machines, _say):
         path = paths.runs() / "machines" / f"{host.replace(':', '-')}.tar.gz"
+        new = path.with_name(f"unchecked-{path.name}")
         try:
             if archive:
-                write_whole(path, archive)
-                with reference.checked(path, list(STUDIES.values())):
-                    how = f"python -m gccost add {os.path.relpath(path)}"
+                write_whole(new, archive)
+                with reference.checked(new, _chosen()):
+                    new.replace(path)
+                how = f"python -m gccost add {os.path.relpath(path)}"
                 click.echo(f"{host} is measured. To add it: {how}")
                 continue
         except GccostError as error:
@@ -353,10 +351,9 @@ def add(given: tuple[Path, ...], as_main: bool) -> None:
     damaged or was measured with other sources.
     """
     from gccost.judging import reference
-    from gccost.studies import STUDIES
 
     for run in given:
-        copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
+        copy, caveats = reference.add(run, _chosen(), main=as_main)
         for caveat in caveats:
             _say(f"caveat: {caveat}")
         click.echo(f"added: {copy.name}")
@@ -375,10 +372,11 @@ def _recorded() -> list[Run]:
     )
 
 
-def _chosen(settings: Settings) -> list[Study]:
+def _chosen(only: str = "") -> list[Study]:
+    """The study of that name, or all of them."""
     from gccost.studies import STUDIES, declared
 
-    return [declared(settings.only)] if settings.only else list(STUDIES.values())
+    return [declared(only)] if only else list(STUDIES.values())
 
 
 def _measure(settings: Settings, pages: float = 0.0) -> bool:
@@ -387,14 +385,13 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
     Leaves the seconds that the `pages` of the report will take. Studies whose tools are missing
     are reported and skipped.
     """
+    from gccost.judging.opening import why_anew
     from gccost.judging.questions import questions
-    from gccost.opening import why_anew
-    from gccost.studies import repeated
 
     limit = settings.budget
     for what in runs.skipped(paths.runs()):
         _say(what)
-    together = [study for study in _chosen(settings) if settings.only or study.joins(limit)]
+    together = [study for study in _chosen(settings.only) if settings.only or study.joins(limit)]
     for study in together:
         if study.on_request and (what := toolchains.absent(study.releases)):
             _say(what)
@@ -413,7 +410,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
             _say(why)
         try:
             before = _widths(campaign.find(plan), together)
-            run = repeated.measure(plan, watched, again=True)
+            run = campaign.measure(plan, watched, again=True)
         except MissingTool as error:
             _say(str(error))
             return False
@@ -422,7 +419,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
     for name, whys in run.manifest()["failed"].items():
         _say(f"{name} failed: {whys[0]}")
-    click.echo(_measured(plan, run, [study.name for study in together]))
+    click.echo(_measured(plan, run))
     for at, half in _widths(run, together).items():
         if before.get(at, math.inf) < math.inf:
             _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
@@ -436,19 +433,16 @@ def _began() -> float:
     return psutil.Process().create_time()
 
 
-def _measured(plan: planning.Plan, run: Run, studies: list[str]) -> str:
+def _measured(plan: planning.Plan, run: Run) -> str:
     """What a campaign has measured, and why it ended."""
     from gccost.showing.notice import effort
 
-    done = run.manifest()["finished"]
-    ended = [*studies, plan.budget.name, *done]
-    budget = next(name for name in ended if name in done)
     standing = plan.standing(run)
     verdicts = ""
     if standing.verdicts:
         verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
-    because = done[budget]["because"]
-    return f"{verdicts}{effort(run, budget)} ({because}); saved in {run.name}"
+    because = run.manifest()["finished"][plan.budget.name]["because"]
+    return f"{verdicts}{effort(run)} ({because}); saved in {run.name}"
 
 
 def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], float]:
@@ -475,11 +469,11 @@ def _progress(name: str) -> AbstractContextManager[Progress]:
 
 def _notebooks(settings: Settings) -> list[Path]:
     """The notebooks to show, in order: the results first, then chapters with recordings."""
-    from gccost.opening import is_shown
+    from gccost.judging.opening import is_shown
     from gccost.showing import results
 
     chapters = {results.RESULTS, results.LEDGER}
-    for study in _chosen(settings):
+    for study in _chosen(settings.only):
         if is_shown(study, settings.mode):
             chapters.update(study.notebooks)
         else:
@@ -492,7 +486,7 @@ def _notebooks(settings: Settings) -> list[Path]:
 
 def _say(text: str) -> None:
     """Write a line to stderr, above a bar if one is drawn."""
-    tqdm.write(text, file=sys.stderr)
+    tqdm.write(escaped(text), file=sys.stderr)
 
 
 def _end(failed: Mapping[str, GccostError]) -> None:

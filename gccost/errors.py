@@ -37,18 +37,26 @@ class MissingTool(GccostError):
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """A hint with the known names that are most like an unknown one; the nearest comes first.
+    """A hint with the known names that are like an unknown one; the nearest comes first.
 
-    It has all of them if they are few, or numbers.
+    It has all of them if they are few, or numbers; it is empty if none is like it.
     """
     names = {str(each).lower(): str(each) for each in known}
     asked = str(name).lower()
-    begun = [each for each in names if each.startswith(asked)]
-    close = begun[:3] or get_close_matches(asked, names, n=3, cutoff=0.4)
+    begun = [each for each in names if asked and each.startswith(asked)]
+    close = begun[:3] or get_close_matches(asked, names, n=3, cutoff=0.5)
     if len(names) <= 8 or not isinstance(name, str):
         close += names
-    suggestions = [names[each] for each in dict.fromkeys(close or [*names][:3])]
-    return f"name one of {', '.join(suggestions)}" if suggestions else "no name is known"
+    found = [names[each] for each in dict.fromkeys(close)]
+    suggestions = [repr(each) if "," in each else each for each in found]
+    return f"name one of {', '.join(suggestions)}" if suggestions else ""
+
+
+def expect(known: Iterable[object], name: object, kind: str, where: str = "") -> None:
+    """Raise GccostError, naming the nearest, for a name that is unknown."""
+    names = list(known)
+    if name not in names:
+        raise GccostError(f"there is no {kind} {name!r}", where, nearest(name, names))
 
 
 class DiskFull(GccostError):

@@ -18,12 +18,12 @@ import pandas as pd
 
 from gccost.errors import GccostError
 from gccost.judging import published, stacks
+from gccost.judging.opening import reference
 from gccost.judging.quantities import SavedShare
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import percent, plain, rounded
 from gccost.measuring import profiles
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.opening import reference
 from gccost.studies import remedies
 
 PARTS = {

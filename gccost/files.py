@@ -94,7 +94,8 @@ def read_table(path: Path, hint: str = "") -> list[dict[str, Any]]:
         head, *body = [(row, rows.line_num) for row in rows]
         for row, line in body:
             if len(row) != len(head[0]):
-                raise ValueError(f"line {line} has {len(row)} columns, not {len(head[0])}")
+                names = ", ".join(head[0])
+                raise ValueError(f"line {line} has {len(row)} columns, not {len(head[0])}: {names}")
         return [dict(zip(head[0], row, strict=True)) for row, _ in body]
 
 

@@ -16,22 +16,22 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import opening, paths
-from gccost.errors import GccostError, MissingTool, nearest
-from gccost.frames import Frames, of_run
-from gccost.judging import leaving_out, ledger
+from gccost import paths
+from gccost.errors import GccostError, MissingTool, expect
+from gccost.judging import leaving_out, ledger, opening
 from gccost.judging import published as transcribed
 from gccost.judging.claims import Study
+from gccost.judging.frames import Frames, of_run
 from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine, words
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
-from gccost.judging.rules import asked
+from gccost.judging.rules import Label, asked
 from gccost.measuring import benchfmt, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, one_of
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
-from gccost.showing import drawing, programs, reading, tables
+from gccost.showing import drawing, programs, progress, reading, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import caveats, notice
 from gccost.showing.notice import machine as machine_of
@@ -116,7 +116,7 @@ class OpenedStudy(Frames):
         return ledger.frame(self._rows)
 
     def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
-        """The verdicts of claims as a table, with the rule and its range, and the reason.
+        """The verdicts of claims as a table, with the rule's range, and why one is open.
 
         A claim holds if the 99 % interval lies within the rule's range, and clears its ends by
         5 % (counts need not). With `bar` a claim is judged with another range: judge("M1", bar=6)
@@ -125,22 +125,21 @@ class OpenedStudy(Frames):
         """
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
-            if claim not in known:
-                raise self._error(f"there is no claim {claim!r}", nearest(claim, known))
+            expect(known, claim, "claim", self._where)
         rows = [row for row in self._rows if row.claim.id in (claims or known)]
         if bar is not None:
             rows = self._with_bar(rows, bar)
         cells: list[list[str | Cell]] = []
         for row in rows:
-            holds = results_of.holds_if(row.claim.rule) if bar is None else _asked(row, bar)
+            why = row.why if row.verdict.label in (Label.UNDECIDED, Label.UNMEASURED) else ""
             cells.append(
                 [
                     f"{row.claim.id}: {row.words}",
                     row.held_to,
                     row.toolchain,
                     results_of.cell(row),
-                    Cell(results_of.region(row), holds),
-                    Cell(row.said, row.why),
+                    Cell(results_of.region(row), "" if bar is None else _asked(row, bar)),
+                    Cell(row.said, why),
                 ]
             )
         header = ("claim", "published", "on", "measured (95 %)", "holds if", "verdict")
@@ -249,7 +248,8 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        return opening.rows({name: each.recording for name, each in self.studies.items()})
+        recordings = {name: each.recording for name, each in self.studies.items()}
+        return ledger.shown(recordings, STUDIES.values())
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -324,11 +324,14 @@ def results(*, sittings: int = 1) -> Results:
     own = [len(run.manifest()["sittings"]) for run in runs.all_runs(paths.runs())]
     if max(own, default=0) < sittings:
         settings = Settings("replay")
-    return Results({name: OpenedStudy(each) for name, each in opening.every(settings).items()})
+    shown = opening.every(STUDIES.values(), settings)
+    return Results({name: OpenedStudy(each) for name, each in shown.items()})
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
     drawing.theme()
     settings = Settings("measure", one_of(BUDGETS, budget, "budget"))
-    return OpenedStudy(opening.measured(declared(name), settings))
+    study = declared(name)
+    with progress.bar(f"{name}, {budget} budget") as watched:
+        return OpenedStudy(opening.measured(study, settings, watched))

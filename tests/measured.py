@@ -56,7 +56,8 @@ def one_of_a_kind() -> dict[str, Job]:
 
 def run_sample(program: Path, job: Job, scratch: Path, **more: Any) -> Sample:
     """The sample of a job in a fresh process; see `sampler.sample`."""
-    return sampler.sample(job, program, scratch, **more)
+    [sample] = sampler.sample(job, program, scratch, **more)
+    return sample
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,7 @@ STACKS: Stacks = [
     (["runtime.gcBgMarkWorker"], 15),
 ]
 # Cases that were added after the recording.
-NEWER = {
-    jobs.name(case, jdk)
-    for case in ("Cleaner/heap=40", "Cleaner/gc=Serial")
-    for jdk in (DOCUMENT_JDK, TODAY_JDK)
-}
+NEWER = {jobs.name("Cleaner/heap=40", jdk) for jdk in (DOCUMENT_JDK, TODAY_JDK)}
 NEWER |= {
     name
     for study in (STUDIES["prices"], STUDIES["remedies"])

@@ -23,13 +23,13 @@ from gccost.errors import GccostError
 from gccost.judging import kinds, reference
 from gccost.judging.costs import METRIC
 from gccost.judging.machines import by_machine
+from gccost.judging.opening import reference as shown
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
 from gccost.measuring import incoming, jobs, runs
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.opening import reference as shown
 from gccost.showing import results
 from gccost.studies import STUDIES
 
@@ -171,6 +171,16 @@ ALTERED: list[tuple[Callable[[Run], object], str]] = [
     (line("80 ns/op\t1 round\t3601 elapsed-s"), "a time is not between"),
     (line("80 ns/op\t1 round\t1 c-allocated\t1 c-freed\t1 c-unfreed-drained"), "do not add up"),
     *((line(f"80 ns/op{more}"), "round is not a whole number") for more in NO_ROUNDS),
+    *(
+        (then_ended(replaced("jobs.csv", old, new)), f"jobs.csv has another {what} of")
+        for old, new, what in (
+            (",manual free,", ",finalizer frees,", "variant"),
+            (f",{TODAY_GO},", ",1.0.0,", "release"),
+            (",stock,100,", ",stock,400,", "gogc"),
+            ("=1600000x,", "=2x,", "argv"),
+            (",1600000,0,", ",0,0,", "argv"),
+        )
+    ),
     (line("80 ns/op\t1 round", n=1), "the sample has 1 operations, and its job has 1600000"),
     (then_ended(doubled), r"samples.txt:\d+: this is the sample of line \d+ again"),
     (

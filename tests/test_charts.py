@@ -57,6 +57,11 @@ def test_outside_jupyter_a_figure_prints_its_alt_text(capsys):
     assert capsys.readouterr().out == "A title. A chart of a: 1.00; b: 2.00.\n"
 
 
+def test_alt_text_leaves_out_what_is_unknown():
+    data = COSTS.assign(gc=pd.array([4, None], dtype="Int64"))
+    assert drawing.alt_text(data) == "A chart of a, 4: 1.00; b: 2.00."
+
+
 def test_a_figure_that_was_not_measured_well_is_no_label():
     figure, axes = plt.subplots()
     axes.set(yticks=[0, 1], yticklabels=COSTS["variant"])

@@ -30,7 +30,8 @@ from gccost.judging.rules import (
     WithinTolerance,
 )
 from gccost.measuring import gctrace, jobs, toolchains
-from gccost.measuring.jobs import ONE_MALLOC, Job
+from gccost.measuring.benchmarks import ONE_MALLOC
+from gccost.measuring.jobs import Job
 from gccost.stats import Estimate
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.precision import COUNT, OURS

@@ -13,10 +13,11 @@ from campaigns import LEMIRE, TINY, assert_only_lost, gccost
 from conftest import FakeMachine
 from faketools import FakeTools
 
-from gccost import doctor, paths, processes
+from gccost import paths, processes
 from gccost.errors import GccostError
 from gccost.measuring import campaign, planning, toolchains
-from gccost.measuring.jobs import ONE_MALLOC
+from gccost.measuring.benchmarks import ONE_MALLOC
+from gccost.showing import doctor
 from gccost.studies import STUDIES
 
 
@@ -72,7 +73,7 @@ assert not plan.missing, plan.missing
 job = next(iter(plan.pool.values()))
 folder = Path(sys.argv[1])
 binary = plan.build(jobs.build(job), 7, folder, processes.run)
-print(sampler.sample(job, binary, folder).n)
+print(sampler.sample(job, binary, folder)[0].n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
     if not processes.ask([*alone, "true"]):
@@ -105,7 +106,7 @@ print(sampler.sample(job, binary, folder).n)
     ],
 )
 def test_an_error_prints_one_line_and_exits_with_1(monkeypatch, error, said):
-    def fail():
+    def fail(studies):
         raise error
 
     monkeypatch.setattr(doctor, "examine", fail)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -31,7 +34,11 @@ def archive(tmp_path, monkeypatch) -> Path:
 def test_runs_are_checked_and_a_refused_or_failed_one_costs_no_other(archive, monkeypatch):
     came = {"10.0.0.1": b"no archive", "fe80::1": archive.read_bytes(), "10.0.0.3": b""}
     monkeypatch.setattr(fleet, "measure", lambda *_: came.items())
+    before = paths.runs() / "machines" / "10.0.0.1.tar.gz"  # what it measured last time
+    before.parent.mkdir(parents=True)
+    before.write_bytes(b"whole")
     done = gccost("fleet")
+    assert before.read_bytes() == b"whole"
     assert done.exit_code == 1
     assert "it is not an archive of a run" in done.stderr
     assert "not measured: 10.0.0.1, 10.0.0.3" in done.stderr
@@ -39,6 +46,36 @@ def test_runs_are_checked_and_a_refused_or_failed_one_costs_no_other(archive, mo
     assert done.stdout.startswith("fe80::1 is measured. To add it: python -m gccost add ")
     copy, _ = reference.add(stored, list(STUDIES.values()))
     assert copy.name == archive.name.removesuffix(".tar.gz")
+
+
+def test_what_a_worker_says_is_escaped_and_what_it_returns_is_checked(tmp_path, monkeypatch):
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path))
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+
+    class Task(Future):
+        def __init__(self, came: object) -> None:
+            super().__init__()
+            if isinstance(came, Exception):
+                self.set_exception(came)
+            else:
+                self.set_result(came)
+
+    class Client(nullcontext):
+        def wait_for_workers(self, machines: int) -> None:
+            assert machines == 1
+
+        def nthreads(self) -> list[str]:
+            return ["tcp://10.0.0.1:1", "tcp://10.0.0.2:1"]
+
+        def submit(self, *_: object, workers: list[str], **more: object) -> Task:
+            return Task(5 if workers == ["10.0.0.1"] else ValueError("\x1b[31mboom"))
+
+    monkeypatch.setattr(fleet, "Client", lambda *_, **more: Client())
+    monkeypatch.setattr(fleet, "as_completed", list)
+    done = gccost("fleet")
+    assert done.exit_code == 1
+    assert "10.0.0.1.tar.gz: it is not an archive of a run" in done.stderr
+    assert "10.0.0.2: \\x1b[31mboom" in done.stderr
 
 
 def test_an_unreachable_scheduler_is_named(monkeypatch):
@@ -70,7 +107,8 @@ def dask(tools: FakeTools) -> Iterator[object]:
 
 
 @pytest.mark.slow
-def test_a_machine_resumes_when_its_worker_was_killed(tools: FakeTools, dask, monkeypatch):
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_machine_resumes_when_its_worker_was(how, tools: FakeTools, dask, monkeypatch):
     monkeypatch.setenv("GCCOST_RUNS", str(tools.folder / "here"))
     file = tools.folder / "scheduler.json"
     place = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
@@ -79,17 +117,22 @@ def test_a_machine_resumes_when_its_worker_was_killed(tools: FakeTools, dask, mo
     address = json.loads(file.read_text())["address"]
     work = ("worker", address, "--nthreads", "1", "--no-nanny")
     worker = dask(*work)
-    tools.from_the(20, of="sample")
+    short = ': > "{folder}/reached"; sleep 1'
+    tools.from_the(20, of="sample", **({} if how == "killed" else {"what": short}))
     measuring = tools.start(
         *("fleet", "--budget", "tiny", "--only", "lemire", "--scheduler", address),
         GCCOST_RUNS=str(tools.folder / "here"),
     )
     tools.wait_until_at_work(measuring)
     before = tools.the_run().samples_txt.read_bytes()
-    worker.kill()
-    worker.wait()
+    if how == "killed":
+        worker.kill()
+        worker.wait()
+    else:
+        worker.send_signal(signal.SIGSTOP)
     tools.do()
-    again = dask(*work)
+    again = dask(*work) if how == "killed" else worker
+    worker.send_signal(signal.SIGCONT)
     said, complaint = measuring.communicate()
     assert measuring.returncode == 0, complaint
     assert "127.0.0.1 is measured" in said

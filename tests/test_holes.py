@@ -19,8 +19,9 @@ import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from recordings import NEWER
 
-from gccost import opening, paths
-from gccost.measuring import jobs, planning, runs
+from gccost import paths
+from gccost.judging import opening
+from gccost.measuring import jobs, planning
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run
 from gccost.showing import drawing, programs, tables
@@ -78,7 +79,7 @@ def cut(folder: Path, sittings: list[int]) -> Run:
     run.samples_txt.write_text("\n".join([*lines, ""]))
     jobs.write(run.jobs_csv, [job for name, job in recorded.table().items() if name in wanted])
     studies = [study.name for study in STUDIES.values() if study.joins(QUICK)]
-    for path in [*run.folder.glob("profiles/*"), *run.folder.glob("slices/*")]:
+    for path in run.folder.glob("profiles/*"):
         path.unlink()
     for name, rounds in seen.items():
         for number in list(rounds)[: len(numbers)]:
@@ -172,9 +173,3 @@ def test_most_that_the_documents_chapters_say_is_of_the_run_itself(run, monkeypa
     recorded = sum(each.count("recorded") for each in said)
     assert figures > 30
     assert recorded < 0.1 * figures, "\n".join(each for each in said if "recorded" in each)
-
-
-def test_a_cut_run_is_opened_as_yours(run):
-    assert [each.name for each in runs.all_runs(paths.runs())] == [run.name]
-    shown = opening.shown(STUDIES["lemire"], opening.Settings.read())
-    assert shown.mode == "measure"

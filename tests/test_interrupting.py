@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 import recordings
 from campaigns import (
-    PRECISION,
     RESUMES,
     SIGNALS,
-    TINY,
     after,
     assert_complete,
     assert_no_process_stays,
@@ -24,13 +22,12 @@ from campaigns import (
 from conftest import FakeMachine
 from faketools import AT_WORK, FakeTools, Reported
 from notebooks_fixture import code, write
-from test_precision import BEHAVIOUR
 
 from gccost import paths
 from gccost.judging import reference
-from gccost.measuring import campaign, planning, runs
+from gccost.measuring import campaign, runs
 from gccost.showing.figures import STORY
-from gccost.studies import STUDIES, repeated
+from gccost.studies import STUDIES
 
 pytestmark = pytest.mark.slow
 
@@ -128,25 +125,6 @@ def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent):
         stopped(tools, tools.start(str(notebook), program=ONE_NOTEBOOK), signal.SIGTERM)
 
 
-BUSY = """
-import sys, time
-from pathlib import Path
-from gccost.studies.repeated import _load
-
-with _load():
-    Path(sys.argv[1]).touch()
-    time.sleep(9999)
-"""
-
-
-def test_the_load_process_ends_with_the_measurement(tools: FakeTools):
-    started = tools.start(str(tools.folder / "reached"), program=BUSY)
-    tools.wait_until_at_work(started)
-    assert len(tools.processes()) > 1
-    tools.stop(started, signal.SIGKILL)
-    assert_no_process_stays(tools)
-
-
 ADD = """
 import sys, time
 from pathlib import Path
@@ -206,24 +184,6 @@ def test_a_run_killed_at_its_start_resumes(machine: FakeMachine, monkeypatch, mo
     reading = run.reading()
     assert reading.errors == []
     assert len(reading.samples) >= 7
-
-
-def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine):
-    machine.behaviour = BEHAVIOUR
-    plan = planning.plan([PRECISION], TINY)
-    with pytest.raises(KeyboardInterrupt):
-        repeated.measure(plan, after(2))
-    run = campaign.measure(planned())
-    text = run.samples_txt.read_text()
-    unfinished = next(line for line in text.splitlines() if "/method=" in line)
-    run.append([unfinished])  # from a measurement that was killed
-    before = run.samples_txt.read_bytes()
-    with pytest.raises(KeyboardInterrupt):
-        repeated.measure(plan, after(2))
-    assert campaign.find(plan) == run
-    assert run.samples_txt.read_bytes().startswith(before.removesuffix(unfinished.encode() + b"\n"))
-    assert run.samples_txt.read_text().count(unfinished) == text.count(unfinished)
-    assert campaign.finished(run, planned())
 
 
 # --- concurrent commands ------------------------------------------------------

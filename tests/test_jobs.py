@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import recordings
 
-from gccost import opening, paths
+from gccost import paths
 from gccost.errors import GccostError
+from gccost.judging import opening
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import written
@@ -76,6 +77,24 @@ FREED = "AllocateFree,cstr,1000,,,,,,manual free,,slices,short\n"
         ),
         ("quick Mine/go=today", "Mine,cstr\n", "csv:3", "has no n", "fill the column n"),
         ("quick Mine/go=1.20.14", "Mine,cstr,9,,,,1.24\n", "1.20.14", "not in Go 1.20.14", "1.24"),
+        ("quick Zzzzz/go=today", "", "Zzzzz", "no benchmark", ""),
+        (
+            "quick AllocateFree/setting=precize/go=today",
+            "",
+            "precize",
+            "no setting",
+            "one of precise",
+        ),
+        ("quick AllocateFree/gc=G1/go=today", "", "gc=G1", "no key 'gc'", "one of gogc"),
+        ("", "Mine,cstt,9\n", "csv:3", "no program 'cstt'", "one of cstr"),
+        ("", "AlocateFree,,9\n", "csv:3", "has no program", "one of AllocateFree"),
+        ("", "Mine/wrods=1..2,cstr,9,,words\n", "csv:3", "no key 'wrods'", "one of words"),
+        ("", "Mine/words=1..x,cstr,9,,words\n", "csv:3", "no range", "write it like"),
+        ("", "Mine,cstr,9,,,seting=precise\n", "csv:3", "no key 'seting'", "one of setting"),
+        ("", "Mine,cstr,9,,,setting=precize\n", "csv:3", "no setting 'precize'", "one of precise"),
+        ("", "Mine,cstr,9,,words,gomaxprocs=wrods\n", "csv:3", "no whole number", "like 100"),
+        ("", "Mine,cstr,9,,,,,,,,slice\n", "csv:3", "the kind 'slice'", "one of slices"),
+        ("", "Mine,cstr,9,,,,,,,,,shrot\n", "csv:3", "no trait 'shrot'", "one of short"),
     ],
 )
 def test_a_wrong_line_of_a_study_or_the_table_is_named_with_the_nearest_word(
@@ -90,7 +109,7 @@ def test_a_wrong_line_of_a_study_or_the_table_is_named_with_the_nearest_word(
         kept.cache_clear()
     try:
         with pytest.raises(GccostError) as raised:
-            Study("mine", "12-mine", "?", line).jobs  # noqa: B018
+            Study("mine", "12-mine", "?", line or "quick Mine/go=today").jobs  # noqa: B018
     finally:
         benchmarks.table.cache_clear()
         jobs.name.cache_clear()

@@ -14,8 +14,7 @@ LAYERS = (
     {"measuring"},
     {"judging"},
     {"showing", "studies"},
-    {"doctor", "frames", "opening"},
-    {"explain", "notebook", "reporting"},
+    {"explain", "notebook"},
     {"cli"},
     {"__main__"},
 )

@@ -9,8 +9,9 @@ import recordings
 from conftest import FakeMachine
 
 import gccost
-from gccost import cli, opening, paths
+from gccost import cli, paths
 from gccost.errors import GccostError
+from gccost.judging import opening
 from gccost.measuring import jdks, jobs, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.settings import Settings

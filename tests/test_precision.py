@@ -1,146 +1,89 @@
-"""The precision study: independent measurements, each complete or absent."""
+"""The precision study: independent measurements by two methods."""
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Mapping
 from math import exp
 from pathlib import Path
 
 import pytest
 import recordings
-from campaigns import PRECISION, TINY, after, gccost
+from campaigns import TINY, gccost
 from conftest import FakeMachine
+from faketools import wait_for
+from measured import run_sample
+from test_campaign import program
 
 from gccost import paths
 from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, planning, runs
+from gccost.measuring import jobs, runs
 from gccost.measuring.jobs import Job
-from gccost.measuring.progress import unwatched
-from gccost.measuring.runs import Run
+from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import results
-from gccost.studies import repeated
 from gccost.studies.precision import (
     BASELINE,
     COSTLY,
     COUNT,
-    LOADS,
     MEASUREMENTS,
     OURS,
+    STUDY,
     MedianRatio,
     measured_by,
     measurements,
 )
 
-# A program that prints -test.count results for each benchmark of the pattern, each with a
-# different time.
+# A program that prints -test.count results, each with a different time.
 BEHAVIOUR = """
 for arg; do case $arg in -test.count=*) count=${arg#*=} ;; esac; done
-for each in $(echo "$name" | sed 's/^Benchmark//; s/|/ /g'); do
-  case $each in *Auto) base=100 ;; *) base=10 ;; esac
-  i=0
-  while [ $i -lt "${count:-1}" ]; do
-    ns=$base.$i
-    line "Benchmark$each"
-    i=$((i + 1))
-  done
+case $name in *Auto) base=100 ;; *) base=10 ;; esac
+i=0
+while [ $i -lt "${count:-1}" ]; do
+  ns=$base.$i
+  line "$name"
+  i=$((i + 1))
 done
 """
-
-
-@pytest.fixture(autouse=True)
-def _briefly(monkeypatch) -> None:
-    monkeypatch.setattr(repeated, "SECONDS", 0.0)
-
-
-@pytest.fixture
-def plan(machine: FakeMachine, monkeypatch) -> planning.Plan:
-    """A plan whose samples take no time."""
-
-    def one(of: Job, program: Path, scratch: Path) -> benchfmt.Sample:
-        return recordings.of_job(of, {"ns/op": 100.0 if of["benchmark"] == COSTLY else 10.0})
-
-    def count(pair: list[Job], program: Path, count: int, *_: object) -> list[benchfmt.Sample]:
-        return [one(of, program, program).with_metrics({"round": 1.0}) for of in pair] * count
-
-    monkeypatch.setattr(repeated, "sample", one)
-    monkeypatch.setattr(repeated, "in_one_process", count)
-    monkeypatch.setattr(repeated, "_load", contextlib.nullcontext)
-    return planning.plan([PRECISION], TINY)
-
-
-def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
-    """The number of samples of each measurement and benchmark."""
-    keys = ("method", "load", "measurement")
-    return Counter(
-        (*(sample.keys[key] for key in keys), sample.name)
-        for sample in run.reading().samples.values()
-    )
-
-
-WHOLE = {
-    (method, load, number, benchmark): samples
-    for load in LOADS
-    for number in MEASUREMENTS
-    for method, benchmark, samples in (
-        (OURS, BASELINE, 16),  # four rounds: two before the costly process and two after it
-        (OURS, COSTLY, 4),
-        (COUNT, BASELINE, 10),
-        (COUNT, COSTLY, 10),
-    )
-}
+LOADS = ("quiet", "busy")
 
 # --- measuring ---------------------------------------------------------------------
 
 
-def test_real_processes_measure_each_method_and_load(machine: FakeMachine):
+def test_a_round_has_the_samples_of_each_method_and_load(machine: FakeMachine):
     machine.behaviour = BEHAVIOUR
     done = gccost("measure", "--only=precision")
     assert done.exit_code == 0, done.stderr
     (run,) = runs.all_runs(paths.runs())
-    assert sizes(run) == WHOLE
-    recording = Recording(PRECISION, run)
+    taken = Counter(sample.full_name for sample in run.reading().samples.values())
+    counts = {(OURS, BASELINE): jobs.PROCESSES * TINY.rounds, (OURS, COSTLY): TINY.rounds}
+    assert taken == {
+        jobs.name(measured_by(name, method, load, number), TODAY_GO): counts.get((method, name), 10)
+        for name in (BASELINE, COSTLY)
+        for method in (OURS, COUNT)
+        for load in LOADS
+        for number in MEASUREMENTS
+    }
+    assert len(set(machine.built)) == len(MEASUREMENTS)  # each has a layout of its own
+    recording = Recording(STUDY, run)
     assert recording.problems == ()
-    assert "precision" in run.studies
     for method in (OURS, COUNT):
         for load in LOADS:
             for quantity in measurements(method, load):
                 assert 9 < recording.estimate(quantity, TODAY_GO).value < 11
 
 
-@pytest.mark.parametrize("at", [0, 5])
-def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at):
-    with pytest.raises(KeyboardInterrupt):
-        repeated.measure(plan, after(at))
-    run = campaign.find(plan)
-    assert run is not None
-    before = run.samples_txt.read_bytes()
-    assert len(run.manifest().get("done", [])) == at
-    assert repeated.measure(plan, unwatched) == run
-    assert run.samples_txt.read_bytes().startswith(before)
-    assert sizes(run) == WHOLE
-    again = repeated.measure(plan, unwatched)
-    assert again.samples_txt.read_bytes() == run.samples_txt.read_bytes()
-
-
-def test_an_uncounted_measurement_is_not_duplicated(plan: planning.Plan, monkeypatch):
-    update = Run.update
-
-    def killed(run: Run, **facts: object) -> None:
-        if len(facts.get("done", [])) == 3:  # type: ignore[arg-type]
-            raise KeyboardInterrupt
-        update(run, **facts)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Run, "update", killed)
-        with pytest.raises(KeyboardInterrupt):
-            repeated.measure(plan, unwatched)
-    assert sizes(repeated.measure(plan, unwatched)) == WHOLE
+def test_a_busy_case_runs_beside_a_loop_that_ends_with_it(tmp_path):
+    busy = recordings.job(measured_by(BASELINE, OURS, "busy", "1"))
+    children = f'cat /proc/$PPID/task/$PPID/children > "{tmp_path}/children"'
+    run_sample(program(tmp_path, f'{children}; line "$name"'), busy, tmp_path)
+    loop, own = (tmp_path / "children").read_text().split()
+    assert loop != own
+    assert wait_for(lambda: not Path("/proc", loop).exists())
+    with pytest.raises(SampleFailed, match="exit code 3"):
+        run_sample(program(tmp_path, "exit 3"), busy, tmp_path)
 
 
 # --- methods -------------------------------------------------------------------------

@@ -139,6 +139,52 @@ def test_what_follows_a_name_tells_cases_apart(lines, cases):
         gccost.cost(frame)
 
 
+@pytest.mark.parametrize(
+    "prefix", ["2024-05-01T10:00:01Z ", "// ", "    ", "> ", "x_test.go:12: ", "| ", "\x1b[1m"]
+)
+def test_a_result_with_something_before_it_is_named(prefix, capsys):
+    line = f"{prefix}BenchmarkX-4 \t 100 \t 60 ns/op\n"
+    shown = prefix.strip().replace("\x1b", "\\x1b") or "white space"
+    why = f"remove what stands before the result: {shown}"
+    with pytest.raises(GccostError) as raised:
+        gccost.read(line)
+    assert raised.value.message.endswith(f"line 1: {why}")
+    assert len(gccost.read(LINE + line)) == 1
+    assert capsys.readouterr().out.startswith(f"the text:2: {why}")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("Benchmark  Mode Cnt Score Error Units\nA.b avgt 5 52.1 ± 0.5 ns/op\n", "JMH"),
+        ("name   old time/op  new time/op  delta\nX-4  60ns  50ns  -16%\n", "benchstat"),
+        (LINE.encode("utf-16-le").decode(), "UTF-16"),
+    ],
+)
+def test_what_is_taken_for_results_is_named(text, what):
+    with pytest.raises(GccostError, match=what):
+        gccost.read(text)
+
+
+def test_hidden_characters_of_other_files_are_escaped(tmp_path):
+    frame = gccost.read(f"note: \x1b[1m\n{LINE}note: \u202eb\nBenchmark\u200b\u00ad 1 5 ns/op\n")
+    assert list(frame.benchmark) == ["Mine", "\\u200b\\xad"]
+    assert list(frame.note) == ["\\x1b[1m", "\\u202eb"]
+    with pytest.raises(GccostError, match="more than 100,000 characters"):
+        gccost.read(f"Benchmark{'x' * 1_000_000} 1 5 ns/op\n")
+    with pytest.raises(GccostError, match=r"a\\x00b: it cannot be read"):
+        gccost.read("a\0b")
+
+
+def test_configuration_named_like_our_columns_is_told_apart():
+    given = [f"{name}: {n}" for n, name in enumerate(("variant", "procs", "ns", "round", "file"))]
+    other = [f"{each}0" for each in given]
+    frame = gccost.read("\n".join([*given, LINE.strip(), *other, LINE]))
+    assert frame.columns.is_unique
+    assert list(frame["ns/op"]) == [60, 60]
+    assert list(frame["ns:"]) == [2, 20]
+
+
 def test_a_file_of_powershell_is_read(tmp_path):
     path = tmp_path / "bench.txt"
     path.write_bytes(LINE.encode("utf-16"))

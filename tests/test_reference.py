@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from recordings import NEWER, benchmarks_of
 
-from gccost import opening, paths
+from gccost import paths
+from gccost.judging import opening
+from gccost.judging.opening import reference
 from gccost.judging.recording import Recording
 from gccost.measuring import jobs, languages, planning, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.measuring.settings import Settings
-from gccost.opening import reference
 from gccost.studies import STUDIES
 
 STANDARD = BUDGETS["standard"]

@@ -39,6 +39,7 @@ from gccost.measuring.settings import Settings
 from gccost.notebook import OpenedStudy, Results
 from gccost.showing.execute import named_outputs
 from gccost.showing.figures import MARKERS, as_file
+from gccost.showing.report import ROWS
 from gccost.showing.results import TEMPLATES
 from gccost.showing.results import ledger as ledger_table
 
@@ -381,7 +382,7 @@ def test_an_output_is_shown_safely(tmp_path, cells, there, gone):
 def test_long_chart_data_is_cut_on_the_page_but_not_in_csv(tmp_path):
     rows = "x\n" + "".join(f"{n}\n" for n in range(1000))
     page = page_of(tmp_path, shown(svg="", text_csv=rows))
-    assert page.count('<td class="num">') == 300
+    assert page.count('<td class="num">') == ROWS
     assert (tmp_path / "report" / "data" / "a-chart.csv").read_text() == rows
 
 

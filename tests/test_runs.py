@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import tarfile
+from pathlib import Path
 
 import pytest
+import recordings
 
 from gccost.errors import GccostError
 from gccost.measuring import runs
@@ -53,6 +56,41 @@ def test_only_whole_lines_are_kept(run, monkeypatch):
 def test_runs_of_the_same_second_get_separate_folders(tmp_path):
     made = {runs.create(tmp_path, machine={}, fingerprint="ab" * 6, warnings=[]) for _ in range(3)}
     assert len(made) == len(runs.all_runs(tmp_path)) == 3
+
+
+def test_a_folder_that_cannot_be_read_is_named(run, monkeypatch):
+    iterdir = Path.iterdir
+
+    def refused(path: Path):
+        if path == run.folder:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    assert runs.all_runs(run.folder.parent) == []
+    [said] = runs.skipped(run.folder.parent)
+    assert f"The run {run.name} is skipped" in said
+    assert "Permission denied" in said
+
+
+def test_a_sample_that_is_there_twice_is_not_used(tmp_path):
+    run = recordings.record(tmp_path, rounds=1)
+    lines = run.samples_txt.read_text().splitlines()
+    run.append(lines[-1:])
+    twice = {len(lines) + 1: f"this is the sample of line {len(lines)} again"}
+    assert run.unusable() == twice
+
+
+def test_an_archive_is_written_whole(run, monkeypatch):
+    before = run.archive().read_bytes()
+
+    def fails(*_: object):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tarfile.TarFile, "add", fails)
+    with pytest.raises(GccostError, match="free some disk space"):
+        run.archive()
+    assert run.folder.with_name(f"{run.name}.tar.gz").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ def test_make_clean_keeps_runs(workshop):
 
 
 def test_the_doctor_says_what_is_missing_without_any_tools(tmp_path):
-    program = "from gccost import doctor; print(doctor.render(doctor.examine()))"
+    program = "from gccost.cli import main; main(['doctor'])"
     environment = {"PATH": str(tmp_path), "GOMODCACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
     environment |= {"HOME": str(tmp_path)}
     said = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from gccost import paths, reporting
+from gccost import paths
+from gccost.showing import reporting
 
 GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
 

@@ -11,10 +11,11 @@ from conftest import FakeMachine
 from faketools import script
 
 import gccost
-from gccost import doctor, processes
+from gccost import processes
 from gccost.measuring import ccompilers, jobs, languages, nodejs, sampler, standins, toolchains
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies import wasm
+from gccost.showing import doctor
+from gccost.studies import STUDIES, wasm
 
 
 @pytest.fixture
@@ -26,7 +27,9 @@ def node(bare):
 
 
 def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, machine: FakeMachine):
-    (found,) = [finding for finding in doctor.examine() if finding.what == "Node.js"]
+    (found,) = [
+        finding for finding in doctor.examine(STUDIES.values()) if finding.what == "Node.js"
+    ]
     assert found.state == doctor.MISSING
     assert "chapter 10a shows the recorded run" in found.fix
     shown = gccost.measure("wasm", "tiny")
@@ -58,6 +61,6 @@ def program(tmp_path_factory) -> Path:
 def test_node_runs_every_benchmark(program, tmp_path):
     for job in wasm.STUDY.jobs.values():
         if job["runtime"] == "stock":
-            taken = sampler.sample(jobs.sized(job, 2000), program, tmp_path)
+            [taken] = sampler.sample(jobs.sized(job, 2000), program, tmp_path)
             assert taken.metrics["ns/op"] > 0
             assert "cpu-ns/op" in taken.metrics

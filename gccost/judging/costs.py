@@ -31,7 +31,12 @@ COSTS = [*VALUES, "source", "figure"]
 what `derive` needs: the values of sittings, of this run and of the recorded one."""
 RECORDED = "recorded"
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
+_NAMED = 5  # rows that are left out
 FEWEST, WIDEST = 3, 4.0  # processes of a figure that is quoted, and high over low
+_NO_VALUE = (
+    "no value: the costs have no sitting in common, or the function is zero or negative there, "
+    "which signed=True allows"
+)
 METRIC = "ns"  # of a cost, unless another is named
 
 
@@ -84,11 +89,15 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
     one whose name ends in _ns or _s is a time, one that ends in _per_s a rate. The samples of a
     study know their run: the scatter of their kind of loop, and how far sittings differ. A merge,
     a file, or pd.concat with other frames loses that; then the interval comes from the samples'
-    own scatter. With fewer than three rounds, low and high are NaN. Raises GccostError for samples
+    own scatter, and a time or rate that is zero or negative in any sample is a median too, which
+    is printed. With fewer than three rounds, low and high are NaN. Raises GccostError for samples
     of several cases, and without the metric.
 
         samples.groupby(study.keys, dropna=False).apply(gccost.cost)
     """
+    if not isinstance(samples, pd.DataFrame):
+        hint = "name a frame, such as study.samples() or pd.DataFrame({'ns': [5.1, 5.3]})"
+        raise GccostError("the samples are no frame", "gccost.cost", hint)
     if len(samples):
         _check(samples, metric)
     study = samples.attrs.get("study")
@@ -96,9 +105,22 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
         made: pd.Series = study.cost(samples, metric)
         return made
     alone = pd.DataFrame({"round": range(len(samples)), "sitting": 1.0}, samples.index)
-    known = samples.reindex(columns=[*dict.fromkeys([*alone, *samples])])
-    of_one = Kinds(known.combine_first(alone).assign(kind="", name=""))
-    return series(of_one.cost("", metric, Kinds(of_one.frame[:0])), signed=is_signed(metric))
+    known = samples.reindex(columns=[*alone]).combine_first(alone).assign(kind="", name="")
+    values = samples.get(metric, pd.Series(dtype=float))
+    zeros = say_zeros(values, metric, "so the cost is the median of all")
+    signed = is_signed(metric) or zeros
+    column = "value" if signed else metric  # a column that is not known is a count
+    of_one = Kinds(known.assign(**{column: values}))
+    return series(of_one.cost("", column, Kinds(of_one.frame[:0])), signed=signed)
+
+
+def say_zeros(values: pd.Series, metric: str, so: str) -> bool:
+    """Whether a metric that is read on the log scale has values without a logarithm; says so."""
+    zeros = 0 if is_signed(metric) else int((values <= 0).sum())
+    if zeros:
+        what = f"{metric}: {zeros} of {values.count()} values are zero or negative"
+        print(f"{what} and have no logarithm; {so}")
+    return zeros > 0
 
 
 def _check(samples: pd.DataFrame, metric: str) -> None:
@@ -131,19 +153,40 @@ def derive(
         gccost.derive(lambda new, old: new / old, new, old)
     """
     frames = [each for each in costs if isinstance(each, pd.DataFrame)]
+    if not costs or (frames[1:] and any(is_numbered(each) for each in frames)):
+        hint = "name costs; frames are matched by their index: frame.set_index('variant')"
+        raise GccostError("nothing says which costs belong together", "gccost.derive", hint)
     if not frames:
-        return _derived(function, costs, signed)
+        made = _derived(function, costs, signed)
+        if not made["n"] and all(cost["n"] for cost in costs):
+            print(f"gccost.derive: {_NO_VALUE}")
+        return made
     index = frames[0].index
     for each in frames:
         if not each.index.is_unique:
             twice = each.index[each.index.duplicated()][0]
             raise GccostError(f"two costs are {twice}", "gccost.derive", "filter, or set_index")
         index = index.intersection(each.index, sort=False)
+    say_unmatched("gccost.derive", index, [each.index for each in frames])
     rows = []
     for at in index:
         chosen = [each.loc[at] if isinstance(each, pd.DataFrame) else each for each in costs]
         rows.append(derive(function, *chosen, signed=signed))
     return frame(rows, index)
+
+
+def is_numbered(frame: pd.DataFrame) -> bool:
+    """Whether the index of a frame only counts its rows."""
+    return frame.index.names == [None] and frame.index.dtype.kind == "i"
+
+
+def say_unmatched(place: str, index: pd.Index, of: Sequence[pd.Index]) -> None:
+    """Print what is left out because not all indexes have it."""
+    every = dict.fromkeys(each for one in of for each in one)
+    if lacking := [str(each) for each in every if each not in index]:
+        more = f" and {len(lacking) - _NAMED} more" if lacking[_NAMED:] else ""
+        named = "; ".join(lacking[:_NAMED])
+        print(f"{place}: left out, because not all frames have it: {named}{more}")
 
 
 def _derived(

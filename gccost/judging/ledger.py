@@ -67,10 +67,9 @@ class Row:
 
     @property
     def why(self) -> str:
-        """The verdict's reason; if undecided, also its interval and what could decide it."""
-        reason = self.verdict.reason
+        """The verdict's reason; if undecided, its interval and what could decide it."""
         if self.verdict.label is not Label.UNDECIDED or not math.isfinite(self.judged.high):
-            return reason
+            return self.verdict.reason
         low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
         if math.isinf(self.needed):
             more = f"; {self._sittings()}"
@@ -78,7 +77,7 @@ class Row:
             more = ""
         else:
             more = f"; {self.needed:.0f} more rounds could decide it"
-        return f"{reason} (99 %: {low} to {high}){more}"
+        return f"99 %: {low} to {high}{more}"
 
     def _sittings(self) -> str:
         """How many more sittings decide it if the estimate stays the same, in words."""

@@ -17,7 +17,7 @@ from gccost.stats import MEDIAN, SHOWN, Estimate, Floats, nothing, t
 
 _DRAWS = 2000  # of a bootstrap
 
-_AT = re.compile(r"at_([0-9_]+)_records_ns")
+AT = re.compile(r"at_([0-9_]+)_records_ns")
 
 
 def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
@@ -25,7 +25,7 @@ def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
     points = sorted(
         (float(match[1].replace("_", ".")), float(ns))
         for metric, ns in sample.items()
-        if (match := _AT.fullmatch(str(metric))) and math.isfinite(ns)
+        if (match := AT.fullmatch(str(metric))) and math.isfinite(ns)
     )
     return [records for records, _ in points], [ns for _, ns in points]
 

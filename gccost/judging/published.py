@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from gccost import paths
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect
 from gccost.files import read_text, reading
 from gccost.measuring import benchmarks, gctrace
 from gccost.measuring.schema import columns, rows
@@ -40,8 +40,7 @@ def table(name: str) -> pd.DataFrame:
 
     Raises GccostError, with the file and the line, if it is missing or damaged.
     """
-    if name not in _TABLES:
-        raise GccostError(f"there is no published table {name!r}", hint=nearest(name, _TABLES))
+    expect(_TABLES, name, "published table")
     return pd.DataFrame(rows(paths.PUBLISHED / f"{name}.csv", columns(_TABLES[name])))
 
 

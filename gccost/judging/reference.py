@@ -45,6 +45,10 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     return run, ["it was measured at the tiny budget, which is for tests"] * is_test
 
 
+# What a machine's memory and CPUs decide of a job, and columns that older runs lack.
+_OF_MACHINE = {"n", "retained_bytes", "argv", "rounds", "cpus"}
+
+
 @contextmanager
 def checked(source: Path, studies: Sequence[Study]) -> Iterator[Run]:
     """A copy of a run (a folder or an archive) below data/reference, which the end removes.
@@ -116,5 +120,20 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
     held = run.studies
     if others := {*held} - {study.name for study in studies}:
         yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
-    for why in incoming.faults(run):
+    for why in (*_contradictions(run, studies), *incoming.faults(run)):
         yield why, AGAIN
+
+
+def _contradictions(run: Run, studies: Sequence[Study]) -> Iterator[str]:
+    """What a run's jobs.csv says of a case that is not what its programs measure."""
+    table = run.table()
+    for study in studies:
+        for name in table.keys() & study.jobs.keys():
+            job, theirs = table[name], study.jobs[name]
+            fields = sorted({*job, *theirs} - _OF_MACHINE)
+            wrong = [field for field in fields if job.get(field) != theirs.get(field)]
+            commands = [each["argv"].replace(str(each["n"]), "N") for each in (job, theirs)]
+            if commands[0] != commands[1]:
+                wrong.append("argv")
+            if wrong or (not job["n"] and theirs["n"]):
+                yield f"jobs.csv has another {', '.join(wrong or 'n')} of {name}"

@@ -8,11 +8,15 @@ from typing import NamedTuple
 import pandas as pd
 
 from gccost.judging import metrics
-from gccost.measuring import jobs, toolchains
+from gccost.measuring import toolchains
+from gccost.measuring.benchmarks import NUMBERS
 from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run, cached
 
-_HIDDEN = ("name", "program", "n", "retained_bytes", "argv", "env", "kind", "cpus", "rounds")
+_HIDDEN = (
+    *("name", "program", "n", "retained_bytes", "argv", "env"),
+    *("kind", "cpus", "rounds", "count"),
+)
 _OWN = ("line", "name", "kind", "procs", "operations")  # columns
 
 
@@ -52,7 +56,7 @@ def of_run(run: Run) -> Samples:
 def keys(table: Mapping[str, Job]) -> pd.DataFrame:
     """The settings of jobs as typed columns, by name; `release` is an ordered category."""
     settings = pd.DataFrame(list(table.values()), index=list(table))
-    numbers = settings.columns.intersection(list(jobs.NUMBERS))
+    numbers = settings.columns.intersection(list(NUMBERS))
     by_age = toolchains.titles(settings["release"])
     titles = pd.Categorical(settings["release"].map(toolchains.title), by_age, ordered=True)
     typed = settings.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)

@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gccost.errors import GccostError
-from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, printable
+from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, escaped, printable
 
 PREFIX = "Benchmark"
 LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process
@@ -33,6 +33,7 @@ MOST_UNITS = 200  # of a line; ours have up to 94
 _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
 _CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
 _ANNOUNCED = re.compile(rf"{PREFIX}\S*")  # by go test -v, before the result
+_WITHIN = re.compile(rf"(.{{1,200}}?){PREFIX}\S*[\s|]+\d+[\s|]+\S+\s+[^\d\s]")
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
 _COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
 
@@ -125,11 +126,15 @@ def parse(text: str, file: str = "output", *, measured: bool = True) -> Reading:
     config: Config = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.lstrip("\ufeff").rstrip("\r")  # of the file, or of a file appended to it
+        line = line if measured else escaped(line)
         try:
             if line.startswith(PREFIX) and (measured or not _ANNOUNCED.fullmatch(line)):
                 samples[number] = _result(line, config, measured)
             elif measured and UNSEEN.search(line):
                 raise ValueError("bytes that are not text")
+            elif not measured and (match := _WITHIN.match(line)):
+                prefix = match[1].strip() or "white space"
+                raise ValueError(f"remove what stands before the result: {prefix}")
             elif match := _CONFIG.fullmatch(line.rstrip()):
                 config = {**config, match[1]: match[2]}
         except ValueError as why:

@@ -18,16 +18,55 @@ Where two lines differ, the one with more keys decides; an empty field says noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from functools import cache
+from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gccost import paths
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect, nearest
 from gccost.files import read_table
 
 Keys = Mapping[str, str]
+
+NUMBERS = (
+    *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
+    *("bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap"),
+)
+"""The keys whose values are numbers; all others are text."""
+
+# Values of GOEXPERIMENT: without Green Tea, the newer algorithm of marking (Go 1.26 and 1.27 have
+# both), and without the allocators for single size classes (the default of Go 1.27).
+NO_GREEN_TEA = "nogreenteagc"
+ONE_MALLOC = "nosizespecializedmalloc"
+EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
+STOCK = "stock"  # the release's own runtime, which no name has
+
+# The settings that follow the release in a name, in this order, as they usually are.
+SETTINGS: Mapping[str, Keys] = {
+    "go": {"gogc": "100", "gomaxprocs": "", "setting": "published", "control": "", "profile": ""}
+    | dict.fromkeys(("runtime", "method", "load", "measurement"), ""),
+    "jdk": {"setting": "published", "control": "", "gc": "G1"}
+    | dict.fromkeys(("heap", "escape", "finalization", "gcthreads"), ""),
+}
+# The words that a setting may have as its value; the others have a number.
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "gogc": ("off",),
+    "setting": ("published", "precise"),
+    "control": ("same", "relinked"),
+    "profile": ("cpu",),
+    "runtime": (STOCK, "hint", "index", "plus", "requeue", *EXPERIMENTS),
+    "method": ("rounds", "count"),
+    "load": ("quiet", "busy"),
+    "gc": ("G1", "Serial", "Parallel", "Z", "Shenandoah", "Epsilon"),
+    "escape": ("off",),
+    "finalization": ("enabled", "disabled"),
+}
+_TRAITS = ("short", "leaks", "traced", "once")
 
 
 @dataclass(frozen=True)
@@ -91,18 +130,82 @@ def _values(texts: str) -> Iterator[str]:
 @cache
 def table() -> Mapping[str, tuple[_Line, ...]]:
     """The lines on each benchmark, those with fewer keys first. Raises GccostError if damaged."""
-    known = [field.name for field in fields(Benchmark)]
+    columns = [field.name for field in fields(Benchmark)]
     lines: dict[str, tuple[_Line, ...]] = {}
     for number, row in enumerate(read_table(paths.BENCHMARKS), 2):
         where = f"{paths.BENCHMARKS}:{number}"
         for column in row:
-            if column not in known:
-                raise GccostError(f"there is no column {column!r}", where, nearest(column, known))
-        names, cases = split(row.pop("benchmark"))
+            expect(columns, column, "column", where)
+        try:
+            names, cases = split(row.pop("benchmark"))
+        except GccostError as error:
+            raise GccostError(error.message, f"{where} ({error.location})", error.hint) from None
         said = {column: text for column, text in row.items() if text}
         for name in names:
             lines[name] = (*lines.get(name, ()), _Line(where, cases, said))
+    _check(lines)
     return {name: tuple(sorted(of, key=lambda line: len(line.cases))) for name, of in lines.items()}
+
+
+def _check(lines: Mapping[str, tuple[_Line, ...]]) -> None:
+    """Raise GccostError, with the line and the nearest word, for one that is unknown."""
+    whole = [name for name, own in lines.items() if any("program" in line.said for line in own)]
+    for name, own in lines.items():
+        if name not in whole:
+            hint = ", or ".join(filter(None, ["fill the column program", nearest(name, whole)]))
+            raise GccostError(f"{name} has no program", own[0].where, hint)
+        keys = [key for line in own for key in line.said.get("keys", "").split()]
+        for line in own:
+            _, settings = split(f"/{line.said['settings']}" if "settings" in line.said else "")
+            for key, value in _pairs(line.cases, settings):
+                if value not in keys:
+                    check_setting(key, value, [*keys, *chain(*SETTINGS.values())], line.where)
+            for trait in line.said.get("traits", "").split():
+                expect(_TRAITS, trait, "trait", line.where)
+    _check_kinds(chain(*lines.values()))
+
+
+def _pairs(*grids: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    """Each key of grids with each of its values."""
+    return ((key, value) for grid in grids for key, values in grid.items() for value in values)
+
+
+def _check_kinds(lines: Iterable[_Line]) -> None:
+    """Raise GccostError for a kind that one line has, and that is nearly another's."""
+    kinds = {line.where: line.said["kind"] for line in lines if "kind" in line.said}
+    number = Counter(kinds.values())
+    for where, kind in reversed(kinds.items()):
+        near = get_close_matches(kind, [other for other in number if other != kind], cutoff=0.85)
+        if near and number[kind] == 1:
+            hint = f"name one of {', '.join(near)}, or a kind that is less like them"
+            raise GccostError(f"only this line has the kind {kind!r}", where, hint)
+
+
+def check_program(benchmark: str, program: str) -> None:
+    """Raise GccostError, with the line and the nearest, for a program that is not in the clone."""
+    if not any((folder / program).is_dir() for folder in (paths.GOSRC, paths.JAVASRC)):
+        said = {line.said.get("program"): line.where for line in table()[benchmark]}
+        others = {line.said.get("program", program) for own in table().values() for line in own}
+        expect(others - {program}, program, "program", said[program])
+
+
+def check_setting(key: str, value: str, keys: Iterable[str], where: str) -> None:
+    """Raise GccostError, with the nearest word, unless the key is known and may have the value."""
+    expect(keys, key, "key", where)
+    words = _WORDS.get(key, ())
+    if not value:
+        raise GccostError(f"{key} has no value", where, f"write {key}=…, or leave it out")
+    if key in (*NUMBERS, "gomaxprocs", "measurement") and value not in words:
+        whole(value, where)
+    elif words:
+        expect(words, value, key, where)
+
+
+def whole(text: str, where: str) -> int:
+    """A number of a case or of its benchmark. Raises GccostError for other text."""
+    if not text.isdecimal():
+        raise GccostError(f"{text!r} is no whole number", where, "write it like 100")
+    return int(text)
 
 
 def of(benchmark: str, keys: Keys | None = None) -> Benchmark:

@@ -22,9 +22,10 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
+from gccost.measuring.benchmarks import EXPERIMENTS
 from gccost.measuring.cases import OVERLAY
 from gccost.measuring.ccompilers import CCompiler
-from gccost.measuring.jobs import EXPERIMENTS, Build
+from gccost.measuring.jobs import Build
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import (
     OLDEST_WITH_MODULES,

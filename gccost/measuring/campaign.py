@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, builds, jobs, machine, runs, toolchains
@@ -99,7 +100,7 @@ def samples_of(run: Run, plan: Plan) -> list[Sample]:
 
 def find(plan: Plan) -> Run | None:
     """The newest of your runs that this plan can resume; None if there is none."""
-    return next((r for r in reversed(runs.all_runs(plan.folder)) if fits(r, plan)), None)
+    return next((r for r in reversed(runs.all_runs(paths.runs())) if fits(r, plan)), None)
 
 
 def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) -> Run:
@@ -114,7 +115,7 @@ def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) 
     run = find(plan)
     if run is not None and finished(run, plan) and not again:
         return run
-    with runs.exclusive(plan.folder, "measuring"), runs.scratch(plan.folder) as scratch:
+    with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
         _Campaign(run, plan, scratch, progress).measure()
@@ -125,7 +126,7 @@ def begin(plan: Plan) -> Run:
     """The newest run that the plan can resume, or a new one."""
     warnings = machine.warnings(plan.description)
     run = find(plan) or runs.create(
-        plan.folder,
+        paths.runs(),
         machine=dict(plan.description),
         fingerprint=plan.fingerprint,
         warnings=warnings,
@@ -284,7 +285,7 @@ class _Campaign:
     def _open(self) -> list[OpenQuestion]:
         """The open questions whose cases can be measured again."""
         self.standing = self.plan.standing(self.run)
-        measured = {job["name"] for job in self._still_measured() if not jobs.has(job, "once")}
+        measured = {job["name"] for job in self._still_measured() if not jobs.once(job)}
         return [
             question
             for question in self.standing.open_questions
@@ -319,10 +320,12 @@ class _Campaign:
 
     def _takes(self, cases: Iterable[str]) -> float:
         """The seconds that a round of cases takes."""
-        return sum(
-            fmean(self.seconds[name] or [0.0]) * jobs.processes(self.plan.pool[name])
-            for name in cases
-        )
+        seconds = 0.0
+        for name in cases:
+            job = self.plan.pool[name]
+            samples = jobs.processes(job) * job.get("count", 1)
+            seconds += samples * fmean(self.seconds[name] or [0.0])
+        return seconds
 
     def _with_baselines(self, open_questions: Iterable[OpenQuestion]) -> list[Job]:
         """The jobs of open questions, and the baselines of their releases."""
@@ -351,14 +354,15 @@ class _Campaign:
                     continue
                 self._say(f"round {number}: {job['name']}")
                 try:
-                    sample = self._sample(job, binaries[jobs.build(job)], number, scratch)
+                    taken = self._sample(job, binaries[jobs.build(job)], number, scratch)
                 except SampleFailed as failure:
                     self._failed(job, failure)
                     continue
-                sample = sample.with_metrics(building)
+                taken[0] = taken[0].with_metrics(building)
                 building = {}  # with the round's first sample
-                self.run.append([benchfmt.format_line(sample)])
-                self._count(sample)
+                self.run.append(map(benchfmt.format_line, taken))
+                for sample in taken:
+                    self._count(sample)
 
     def _left(self, number: int, due: list[Job]) -> list[Job]:
         """The samples that a round lacks, in random order."""
@@ -383,8 +387,6 @@ class _Campaign:
         samples take longer. Raises GccostError if nothing is left to measure, because no program
         can be built.
         """
-        draw = random.Random(f"{self.seed} layout {number}")
-        layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
         takes: dict[Build, float] = defaultdict(float)
         for job in left:
             takes[jobs.build(job)] += self._takes([job["name"]]) / jobs.processes(job)
@@ -398,7 +400,8 @@ class _Campaign:
                 shutil.rmtree(old[what].folder, ignore_errors=True)
             with writing(self.scratch):
                 into = Path(tempfile.mkdtemp(dir=self.scratch))
-            path = self.plan.build(what, layouts[what.relinked], into, run)
+            draw = random.Random(f"{self.seed} layout {number} {what.layout}")
+            path = self.plan.build(what, draw.randrange(1, 2**31), into, run)
             return _Built(path, into, times + 1, time.monotonic() - start)
 
         wanted = dict.fromkeys(what for what in takes if what not in kept)
@@ -421,10 +424,10 @@ class _Campaign:
             )
         return {what: self.built[what].path for what in takes if what in self.built}
 
-    def _sample(self, job: Job, binary: Path, number: int, scratch: Path) -> Sample:
+    def _sample(self, job: Job, binary: Path, number: int, scratch: Path) -> list[Sample]:
         name = job["name"]
         profile = scratch / "cpu.pb.gz" if "profile" in job else None
-        sample = self.plan.sample(binary, job, scratch, profile)
+        samples = self.plan.sample(binary, job, scratch, profile)
         if profile is not None:
             if not profile.exists():
                 raise SampleFailed("the program wrote no profile", name)
@@ -432,11 +435,13 @@ class _Campaign:
         if is_traced(job) and not (path := self.run.gctrace(name)).exists():
             # Without a timestamp, so that the same text makes the same file.
             write_whole(path, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
-        unfreed = sample.metrics.get("c-unfreed-drained", 0.0)
-        if not jobs.has(job, "leaks") and unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
-            self._trouble(name, f"{unfreed:.0f} of {sample.n} C blocks were never freed")
+        for sample in samples:
+            unfreed = sample.metrics.get("c-unfreed-drained", 0.0)
+            if not jobs.has(job, "leaks") and unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
+                self._trouble(name, f"{unfreed:.0f} of {sample.n} C blocks were never freed")
         taken = {"round": float(number), "sitting": float(self.sitting)}
-        return sample.with_metrics({**taken, "unix-s": round(max(time.time(), 0), 3)})
+        taken["unix-s"] = round(max(time.time(), 0), 3)
+        return [sample.with_metrics(taken) for sample in samples]
 
     # --- Failures -----------------------------------------------------------------------
 

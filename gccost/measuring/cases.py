@@ -21,9 +21,10 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect
 from gccost.measuring import benchmarks, jdks, jobs, toolchains
-from gccost.measuring.jobs import EXPERIMENTS, STOCK, Job
+from gccost.measuring.benchmarks import EXPERIMENTS, STOCK
+from gccost.measuring.jobs import Job
 from gccost.measuring.toolchains import DOCUMENT_GO
 
 T = TypeVar("T")
@@ -76,8 +77,7 @@ def budget(name: str) -> Budget:
 
 
 def one_of(known: Mapping[str, T], name: str, kind: str) -> T:
-    if name not in known:
-        raise GccostError(f"there is no {kind} {name!r}", hint=nearest(name, known))
+    expect(known, name, kind)
     return known[name]
 
 
@@ -123,8 +123,7 @@ def _releases(language: str, word: str, grid: str) -> list[str]:
     named = RELEASES[language]
     if word == ALL:
         return sorted(set(named.values()), key=toolchains.age)
-    if word not in named:
-        raise GccostError(f"there is no release {word!r}", grid, nearest(word, [*named, ALL]))
+    expect([*named, ALL], word, "release", grid)
     return [named[word]]
 
 

@@ -35,7 +35,8 @@ def measured(budget: str, only: str) -> bytes:
     known = {r.samples_txt.stat().st_mtime: r for r in runs.all_runs(paths.runs())}
     last = max(known, default=0.0)
     if last < began:
-        raise GccostError(done.stderr.strip().rpartition("\n")[2].removeprefix("gccost: "))
+        said = done.stderr.strip().rpartition("\n")[2].removeprefix("gccost: ")
+        raise GccostError(said or f"gccost measure ended with {done.returncode}")
     return known[last].archive().read_bytes()
 
 
@@ -62,7 +63,8 @@ def measure(
         for task in as_completed(tasks):
             archive = b""
             try:
-                archive = task.result()
+                came = task.result()
+                archive = came if isinstance(came, bytes) else b"not an archive"
             except (Exception, CancelledError) as error:  # whatever a worker raised
                 say(f"{tasks[task]}: {error}; what it measured is in its own run folder")
             yield tasks[task], archive

@@ -12,7 +12,6 @@ import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from gccost.errors import GccostError
 from gccost.files import writing
@@ -141,10 +140,5 @@ def faults(run: Run) -> Iterator[str]:
     unusable = run.unusable()
     for line, why in unusable.items():
         yield f"samples.txt:{line}: {why}"
-    lines: dict[tuple[Any, ...], int] = {}
-    for line, sample in reading.samples.items():
-        first = lines.setdefault((sample.full_name, *sample.metrics.values()), line)
-        if first != line:  # it would narrow an interval
-            yield f"samples.txt:{line}: this is the sample of line {first} again"
     if len(unusable) == len(samples):
         yield "it holds no usable sample"

@@ -19,19 +19,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect
 from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
+from gccost.measuring.benchmarks import EXPERIMENTS, NUMBERS, SETTINGS, STOCK, whole
 from gccost.measuring.schema import COUNT, LINE, TEXT, columns, rows
-
-NUMBERS = (
-    *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
-    *("bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap"),
-)
-"""The settings whose values are numbers; all others are text."""
 
 IDENTITY = ("release", "experiment", "variant", "benchmark")
 _FIRST = (
@@ -51,33 +45,22 @@ _NAME = LINE._replace(least=1)
 _COLUMNS = columns(
     "program release experiment variant kind n:count retained_bytes:count argv env"
 ) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
-_COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds")}
+_COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds", "count")}
 
 # Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
 # measurements, at the values of today's programs.
 GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
-# Values of GOEXPERIMENT: without Green Tea, the newer algorithm of marking (Go 1.26 and 1.27 have
-# both), and without the allocators for single size classes (the default of Go 1.27).
-NO_GREEN_TEA = "nogreenteagc"
-ONE_MALLOC = "nosizespecializedmalloc"
-EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
-STOCK = "stock"  # the release's own runtime, which no name has
 PROCESSES = 4  # of a short loop in a round: one would give a chance value
-
-# The settings that follow the release in a name, in this order, as they usually are.
-_SETTINGS: Mapping[str, Mapping[str, str]] = {
-    "go": {"gogc": "100", "gomaxprocs": "", "setting": "published", "control": "", "profile": ""}
-    | dict.fromkeys(("runtime", "method", "load", "measurement"), ""),
-    "jdk": {"setting": "published", "control": "", "gc": "G1"}
-    | dict.fromkeys(("heap", "escape", "finalization", "gcthreads"), ""),
-}
+COUNTED = 10  # samples of one process, of a case that is measured as go test -count does
+# Keeps a core busy while a command runs.
+_BUSY = 'while :; do :; done & "$@"; ended=$?; kill $!; exit $ended'
 
 Job = dict[str, Any]
 """A row: a column's value by its name; without the settings that the case lacks."""
 
 
 class Build(NamedTuple):
-    """The inputs of a round's binary; its layout depends on `relinked`.
+    """The inputs of a round's binary; those with another `layout` have one of their own.
 
     `runtime` names a patched Go runtime (see gosrc/overlay), or is one of EXPERIMENTS; if empty,
     the release's own is used.
@@ -86,7 +69,7 @@ class Build(NamedTuple):
     program: str
     release: str
     runtime: str
-    relinked: bool
+    layout: str
 
 
 # --- From a case to its job ---------------------------------------------------------------
@@ -100,18 +83,12 @@ def name(case: str, release: str) -> str:
     """
     benchmark, given = _parsed(case)
     given.pop(toolchains.key(release), None)  # of a name
-    usual = _SETTINGS[toolchains.key(release)]
+    usual = SETTINGS[toolchains.key(release)]
     known = benchmarks.of(benchmark, {**usual, **given})
-    if benchmark not in benchmarks.table():
-        hint = nearest(benchmark, benchmarks.table())
-        raise GccostError(f"there is no benchmark {benchmark!r}", case, hint)
+    expect(benchmarks.table(), benchmark, "benchmark", case)
     order = known.keys.split()
     for key, value in given.items():
-        if key not in order and key not in usual:
-            hint = nearest(key, [*order, *usual])
-            raise GccostError(f"{benchmark} has no key {key!r}", case, hint)
-        if not value:
-            raise GccostError(f"{key} has no value", case, f"write {key}=…, or leave it out")
+        benchmarks.check_setting(key, value, [*order, *usual], case)
     _, own = _parsed(f"/{known.settings}" if known.settings else "")
     settings = {**usual, **{key: given.get(text, text) for key, text in own.items()}, **given}
     keys = {key: given[key] for key in order if key in given} | toolchains.keyed(release)
@@ -138,12 +115,11 @@ def job(case: str, release: str) -> Job:
         needed = toolchains.title(release).split()[0]
         hint = f"name {needed} {known.since} or later"
         raise GccostError(f"{benchmark} is not in {toolchains.title(release)}", case, hint)
-    for column in ("program", "n"):
-        if not getattr(known, column):
-            hint = f"fill the column {column} of its line"
-            where = benchmarks.table()[benchmark][0].where
-            raise GccostError(f"{full} has no {column}", where, hint)
-    n = _whole(known.n, full)
+    if not known.n:
+        where = benchmarks.table()[benchmark][0].where
+        raise GccostError(f"{full} has no n", where, "fill the column n of its line")
+    benchmarks.check_program(benchmark, known.program)
+    n = whole(known.n, full)
     by = [known.kind or benchmark, keys.get("method"), keys.get("load")]
     row: Job = {
         "name": full,
@@ -155,18 +131,12 @@ def job(case: str, release: str) -> Job:
         **_settings(keys),
         "kind": ", ".join(filter(None, by)),
         "n": n,
-        "retained_bytes": _whole(known.retained_bytes or "0", full),
+        "retained_bytes": whole(known.retained_bytes or "0", full),
         "argv": _command(full, known.program, n),
         "env": _environment(keys, traced=known.has("traced")),
     }
-    return row | ({"cpus": _whole(known.cpus, full)} if known.cpus else {})
-
-
-def _whole(text: str, where: str) -> int:
-    """A number of a case or of its benchmark. Raises GccostError for other text."""
-    if not text.isdecimal():
-        raise GccostError(f"{text!r} is no whole number", where, "write it like 100")
-    return int(text)
+    row |= {"cpus": whole(known.cpus, full)} if known.cpus else {}
+    return row | ({"count": COUNTED} if keys.get("method") == "count" else {})
 
 
 def is_too_old(case: str, release: str) -> bool:
@@ -182,9 +152,9 @@ def _settings(keys: Mapping[str, str]) -> Job:
     if "go" in keys:
         row = {"gc": "off" if keys["gogc"] == "off" else "on", "runtime": STOCK}
     for key, value in keys.items():
-        if key not in _SETTINGS and (key, value) != ("gogc", "off"):
+        if key not in SETTINGS and (key, value) != ("gogc", "off"):
             text = EXPERIMENTS.get(value, value)
-            row[_RENAMED.get(key, key)] = _whole(text, key) if key in NUMBERS else text
+            row[_RENAMED.get(key, key)] = whole(text, key) if key in NUMBERS else text
     return row
 
 
@@ -216,8 +186,10 @@ def _command(full: str, program: str, n: int) -> str:
     if "go" in keys:
         parts = [f"^Benchmark({benchmark})$", *(f"^{part}$" for part in printed.split("/")[1:])]
         bounded = [f"-test.benchtime={n}x"] if n else []
-        command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}", *bounded]
-        return shlex.join(command)
+        counted = [f"-test.count={COUNTED}"] if keys.get("method") == "count" else []
+        beside = ["sh", "-c", _BUSY, "sh"] if keys.get("load") == "busy" else []
+        command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}"]
+        return shlex.join([*beside, *command, *bounded, *counted])
     options = [*_ALWAYS]
     for key, value in keys.items():
         known = _JVM.get((key, value)) or _JVM.get((key, ""), ())
@@ -261,13 +233,19 @@ def capped(job: Job, memory: int) -> Job:
 
 def build(job: Job) -> Build:
     """The inputs of its binary in a round."""
-    runtime = _parsed(job["name"])[1].get("runtime", "")
-    return Build(job["program"], job["release"], runtime, job.get("control") == "relinked")
+    _, keys = _parsed(job["name"])
+    layout = "relinked" if keys.get("control") == "relinked" else keys.get("measurement", "")
+    return Build(job["program"], job["release"], keys.get("runtime", ""), layout)
 
 
 def has(job: Job, trait: str) -> bool:
     """Whether its benchmark has a trait (see `gccost.measuring.benchmarks`)."""
     return benchmarks.of(job["benchmark"]).has(trait)
+
+
+def once(job: Job) -> bool:
+    """Whether a sitting has one round of it."""
+    return has(job, "once") or "count" in job
 
 
 def uncontrolled(job: Job) -> str:
@@ -277,7 +255,7 @@ def uncontrolled(job: Job) -> str:
 
 def processes(job: Job) -> int:
     """The number of its processes in a round."""
-    return PROCESSES if has(job, "short") and "profile" not in job else 1
+    return PROCESSES if has(job, "short") and not {"profile", "count"} & job.keys() else 1
 
 
 # --- The file ---------------------------------------------------------------------------

@@ -49,14 +49,6 @@ class Language:
     programs: ModuleType  # hashes and builds them
     compiler: Callable[[Iterable[str], Say], Compiler]  # of these programs, for all releases
 
-    def find(self, release: str) -> Any:
-        """The toolchain of a release; None if it is not on this machine."""
-        return self.releases.find(release)
-
-    def fetch(self, release: str, say: Say) -> Any:
-        """The same, downloaded if it is missing. Raises MissingTool."""
-        return self.releases.fetch(release, say)
-
     def build(
         self,
         what: Build,
@@ -138,7 +130,8 @@ def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True
     missing = {}
     for release in releases:
         try:
-            toolchain = language.fetch(release, say) if fetch else language.find(release)
+            known = language.releases
+            toolchain = known.fetch(release, say) if fetch else known.find(release)
         except DiskFull:
             raise
         except GccostError as error:

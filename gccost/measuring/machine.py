@@ -203,14 +203,7 @@ def _caches() -> dict[str, int]:
         if level.isdecimal() and (amount := re.fullmatch(r"(\d+)([KMG]?)", size)):
             name = f"L{level}{_CACHE_KINDS.get(kind, '')}"
             sizes[name] = int(amount[1]) * _UNITS[amount[2]]
-    return dict(sorted(sizes.items())) or _caches_by_lscpu()
-
-
-def _caches_by_lscpu() -> dict[str, int]:
-    """The cache sizes by lscpu, which prints "98304 (2 instances)" for two caches of 49152."""
-    cache = r'"(L\d[di]?) cache:",\s*"data":\s*"(\d+)(?: \((\d+) instances?\))?"'
-    matches = re.findall(cache, _output("lscpu", "-B", "-J"))
-    return {name: int(size) // max(int(n or 1), 1) for name, size, n in sorted(matches)}
+    return dict(sorted(sizes.items()))
 
 
 def allowed_cpus() -> int:

@@ -46,7 +46,7 @@ MANIFEST: dict[str, Any] = columns("format:count created:date method:line seed:c
     "finished": {"*": FINISHED},  # by budget
     "sittings": [SITTING],
     "digests?": {"*": HASH},  # by file; see `Run.altered`
-    "done?": [LINE],  # measurements of the precision experiment
-    "recorded?": COUNT,  # bytes of the samples that they are in
+    "done?": [LINE],  # of runs in which the study `precision` was measured apart
+    "recorded?": COUNT,
     "shell?": {"*": {"command": TEXT, "output": TEXT, "date": DATE}},
 }

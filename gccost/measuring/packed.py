@@ -34,7 +34,7 @@ def build_name(build: Build) -> str:
     """A build's name in pack.json and in its binaries' names."""
     program = build.program.replace("/", ".")
     ((name, number),) = toolchains.keyed(build.release).items()
-    parts = (program, f"{name}{number}", build.runtime, "relinked" * build.relinked)
+    parts = (program, f"{name}{number}", build.runtime, build.layout)
     return "-".join(filter(None, parts))
 
 
@@ -70,7 +70,7 @@ class PackedPlan(Plan):
         files: list[str] = self.pack["builds"][build_name(what)]
         return paths.ROOT / PROGRAMS / files[layout % len(files)]
 
-    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> Sample:
+    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> list[Sample]:
         java = _jvm(job["release"])
         return sampler.sample(job, binary, scratch, java=java, profile=profile)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
 
-from gccost import paths
 from gccost.errors import GccostError
 from gccost.measuring import jobs, languages, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
@@ -89,11 +88,6 @@ class Plan:
     random_layouts: dict[str, bool] = field(default_factory=dict)
 
     @property
-    def folder(self) -> Path:
-        """Where the runs are that this plan resumes or adds to."""
-        return paths.runs()
-
-    @property
     def fingerprint(self) -> str:
         return machine.fingerprint(self.description)
 
@@ -109,14 +103,14 @@ class Plan:
         toolchain = self.toolchains[what.release]
         return language.build(what, toolchain, compiler, layout, into, run)
 
-    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> Sample:
+    def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> list[Sample]:
         """Run a job in a fresh process."""
         java = languages.jvm(self.toolchains[job["release"]])
         return sampler.sample(job, binary, scratch, java=java, profile=profile)
 
     def rounds(self, job: Job) -> int:
         """The rounds of a job before the open questions."""
-        if jobs.has(job, "once"):
+        if jobs.once(job):
             return 1
         least = job.get("rounds", 0) if self.budget.reaches("standard") else 0
         return max(self.budget.rounds, least)
@@ -179,18 +173,18 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
     """
     first = {job["release"]: job for job in reversed(wanted)}
     with suppress(GccostError):
-        if all(languages.of_release(release).find(release) for release in first):
+        if all(languages.of_release(release).releases.find(release) for release in first):
             return
     building = Semaphore(machine.allowed_cpus())
     tasks: dict[Future[None], str] = {}
     with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
 
         def prepare(job: Job, done: Future[None]) -> None:
-            what = jobs.build(job)._replace(runtime="", relinked=False)
+            what = jobs.build(job)._replace(runtime="", layout="")
             language = languages.of_release(what.release)
             with suppress(GccostError, OSError):
                 compiler = language.compiler({what.program}, say)
-                release = language.fetch(what.release, say)
+                release = language.releases.fetch(what.release, say)
                 with building:
                     language.build(what, release, compiler, 1, Path(folder), group.run)
             done.set_result(None)

@@ -32,6 +32,7 @@ from gccost.measuring.manifest import MANIFEST, Manifest
 from gccost.measuring.schema import LONGEST, UNSEEN, fault
 
 T = TypeVar("T")
+_MAY_READ = "see that you may read this folder"
 FORMAT = 4  # of the folder; other formats are rejected
 
 # The initially empty fields of a run.
@@ -102,7 +103,7 @@ class Run:
         return len(sittings)
 
     def finish(self, name: str, because: str, studies: Iterable[str]) -> None:
-        """Store why measuring at a budget, or the precision study, ended, and its sitting.
+        """Store why measuring at a budget ended, and its sitting.
 
         The digests of the files show whether they were changed afterwards.
         """
@@ -174,16 +175,22 @@ class Run:
 
     @cached
     def unusable(self) -> dict[int, str]:
-        """Why samples cannot be used, by line: they contradict their job, or are implausible."""
+        """Why samples cannot be used, by line: they contradict their job, are implausible, or
+        are there twice, which would narrow an interval.
+        """
         table, whys = self.table(), dict[int, str]()
+        lines: dict[tuple[Any, ...], int] = {}
         for line, sample in self.reading().samples.items():
             job = table.get(sample.full_name)
+            first = lines.setdefault((sample.full_name, *sample.metrics.values()), line)
             if job is None:
                 whys[line] = f"no job of jobs.csv is named {sample.full_name}"
             elif job["n"] not in (0, sample.n):
                 whys[line] = f"the sample has {sample.n} operations, and its job has {job['n']}"
             elif why := benchfmt.implausible(sample):
                 whys[line] = why
+            elif first != line:
+                whys[line] = f"this is the sample of line {first} again"
         return whys
 
     def profile(self, case: str, round_: int) -> Path:
@@ -222,18 +229,12 @@ class Run:
     def archive(self) -> Path:
         """Write the run as an archive next to its folder, and return the archive."""
         archive = self.folder.with_name(f"{self.name}.tar.gz")
-        with writing(archive), tarfile.open(archive, "w:gz") as tar:
-            tar.add(self.folder, self.name)
+        new = archive.with_name(f".{archive.name}.new")
+        with writing(archive):
+            with tarfile.open(new, "w:gz") as tar:
+                tar.add(self.folder, self.name)
+            new.replace(archive)
         return archive
-
-    def drop_after(self, size: int, cases: Iterable[str]) -> None:
-        """Drop the cases' samples after the first `size` bytes, and no others."""
-        data = self.samples_txt.read_bytes()
-        names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
-        lines = data[size:].splitlines(keepends=True)
-        others = b"".join(line for line in lines if not line.startswith(names))
-        if data[size:] != others:
-            write_whole(self.samples_txt, data[:size] + others)
 
     def drop_unfinished_line(self) -> None:
         """Remove a partial last line, left by a killed run."""
@@ -305,9 +306,14 @@ def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
     """Every run in a folder, with the error of an unreadable manifest or table of jobs."""
     if not folder.is_dir():
         return
-    for path in sorted(folder.glob("*/run.json")):
-        run = Run(path.parent)
+    with reading(folder, _MAY_READ):
+        paths = sorted(path for path in folder.glob("[!.]*") if path.is_dir())
+    for path in paths:
+        run = Run(path)
         try:
+            with reading(path, _MAY_READ):
+                if path / "run.json" not in [*path.iterdir()]:
+                    continue
             run.manifest()
             if run.samples_txt.exists():  # or measuring has only begun
                 run.table()

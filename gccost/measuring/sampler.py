@@ -1,4 +1,4 @@
-"""The sampler: runs jobs, each in a fresh process, and returns their samples.
+"""The sampler: runs a job in a fresh process, and returns its samples.
 
 A job is a row of `jobs.csv` (see `gccost.measuring.jobs`): its command, its environment, its
 name and its number of operations. The sampler knows nothing else of what it runs. It needs
@@ -51,47 +51,27 @@ def sample(
     java: Path | None = None,
     profile: Path | None = None,
     limit: float = SAMPLE_SECONDS,
-) -> Sample:
-    """Run a job in a fresh process, and return its sample, with the job's name.
+) -> list[Sample]:
+    """Run a job in a fresh process, and return its samples, with the job's name.
 
+    There is one, or as many as its column `count` says, which share the time of the process.
     `program` is what was built: a binary, or a folder of classes for the JVM `java`. A JVM that
     runs out of memory also gives a sample, with `died` 1 and no times.
 
     Raises SampleFailed if the process fails, hangs (over `limit` seconds), or does not print
-    exactly one valid line for the job's N.
+    that number of valid lines for the job's N.
     """
     extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
     start = time.monotonic()
-    samples = _process([job], program, scratch, java, extra, limit)
-    elapsed = round(time.monotonic() - start, 4)
-    if len(samples) != 1:
-        raise SampleFailed(f"the program printed {len(samples)} results, not one", job["name"])
-    sample = samples[0].with_metrics({"elapsed-s": elapsed})
-    if java is not None:
-        used = sample.metrics.get("cpu-s")
-        share = {} if used is None else {"cpu-share": round(used / elapsed, 4)}
-        sample = sample.with_metrics(share)
-    return sample
-
-
-def in_one_process(
-    jobs: Sequence[Job], program: Path, count: int, scratch: Path, limit: float
-) -> list[Sample]:
-    """Run each job `count` times in a row in one process, as `go test -count` does.
-
-    The jobs have one program, setting and N. Each sample's `round` is its index among those
-    of its job. Raises SampleFailed as `sample` does.
-    """
-    names = "|".join(job["benchmark"] for job in jobs)
-    extra = [f"-test.bench=^Benchmark({names})$", f"-test.count={count}"]
-    samples = _process(jobs, program, scratch, None, extra, limit)
-    numbered = []
-    for job in jobs:
-        own = [each for each in samples if each.full_name == job["name"]]
-        if len(own) != count:
-            raise SampleFailed(f"the program printed {len(own)} results, not {count}", job["name"])
-        numbered += [each.with_metrics({"round": float(i)}) for i, each in enumerate(own, 1)]
-    return numbered
+    samples = _process(job, program, scratch, java, extra, limit)
+    count = job.get("count", 1)
+    elapsed = round((time.monotonic() - start) / count, 4)
+    if len(samples) != count:
+        raise SampleFailed(f"the program printed {len(samples)} results, not {count}", job["name"])
+    more = {"elapsed-s": elapsed}
+    if "cpu-s" in samples[0].metrics:
+        more["cpu-share"] = round(samples[0].metrics["cpu-s"] / elapsed, 4)
+    return [each.with_metrics(more) for each in samples]
 
 
 def is_traced(job: Job) -> bool:
@@ -103,15 +83,14 @@ def is_traced(job: Job) -> bool:
 
 
 def _process(
-    jobs: Sequence[Job],
+    job: Job,
     program: Path,
     scratch: Path,
     java: Path | None,
     extra: Sequence[str],
     limit: float,
 ) -> list[Sample]:
-    """Run one process of jobs that share a command, and return its samples."""
-    job = jobs[0]
+    """Run a process, and return its samples."""
     words = shlex.split(job["argv"])
     command = [w.replace("{program}", str(program)).replace("{java}", str(java)) for w in words]
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -140,34 +119,32 @@ def _process(
         derived = gctrace.metrics(gctrace.parse(done.stderr))
         with writing(scratch / TRACE):
             (scratch / TRACE).write_text(done.stderr, encoding="utf-8")
-    return [sample.with_metrics(derived) for sample in _results(done.stdout, jobs)]
+    return [sample.with_metrics(derived) for sample in _results(done.stdout, job)]
 
 
 # --- Its output ------------------------------------------------------------------------
 
 
-def _results(output: str, jobs: Sequence[Job]) -> list[Sample]:
-    """The results in a program's output, each with the name of its job."""
+def _results(output: str, job: Job) -> list[Sample]:
+    """The results in a program's output, with the name of the job."""
     # The release and the settings, which the program does not know, follow the printed name.
-    by_name = {re.split("/(?:go|jdk)=", job["name"])[0]: job for job in jobs}
-    first = jobs[0]["name"]
+    printed, name = re.split("/(?:go|jdk)=", job["name"])[0], job["name"]
     samples, found = [], benchfmt.parse(output)
     for problem in found.errors:
-        raise SampleFailed(f"the program's line cannot be read: {problem.why}", first)
+        raise SampleFailed(f"the program's line cannot be read: {problem.why}", name)
     for result in found.samples.values():
-        job = by_name.get(result.full_name)
-        if job is None:
-            raise SampleFailed(f"the program ran {result.full_name}", first)
+        if result.full_name != printed:
+            raise SampleFailed(f"the program ran {result.full_name}", name)
         if job["n"] not in (0, result.n):
             why = f"the program ran {result.n} operations, not {job['n']}"
-            raise SampleFailed(why, job["name"])
-        if "go=" in job["name"] and "ns/op" not in result.metrics:
-            raise SampleFailed("the program printed no ns/op", job["name"])
+            raise SampleFailed(why, name)
+        if "go=" in name and "ns/op" not in result.metrics:
+            raise SampleFailed("the program printed no ns/op", name)
         if result.metrics.get("c-misfreed"):
-            raise SampleFailed("a C block was freed that was not allocated", job["name"])
+            raise SampleFailed("a C block was freed that was not allocated", name)
         samples.append(_named(result, job))
     if not samples and (skipped := _SKIPPED.search(output)):
-        raise SampleFailed(f"the program skipped it: {skipped[1]}", first)
+        raise SampleFailed(f"the program skipped it: {skipped[1]}", name)
     return samples
 
 

@@ -39,7 +39,7 @@ from matplotlib.ticker import (
     ScalarFormatter,
 )
 
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect
 from gccost.files import write_whole
 from gccost.judging import rounding
 from gccost.judging.costs import COSTS, RECORDED
@@ -73,7 +73,8 @@ def theme() -> None:
             formatters["text/plain"].for_type(kind, tables.print_frame)
 
 
-_ORDER = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
+# Inks with a meaning come last.
+_ORDER = (BLUE, PURPLE, MUTED, INK, GREEN, ORANGE)
 _INKS = {"manual": BLUE, "finali": ORANGE, "leanup": GREEN, "leaner": GREEN, "slab": INK}
 
 
@@ -148,9 +149,7 @@ def intervals(
 
 def _check(frame: pd.DataFrame, name: str, *columns: str | None) -> None:
     for column in filter(None, columns):
-        if column not in frame:
-            hint = nearest(column, frame.columns)
-            raise GccostError(f"{name} have no column {column!r}", "gccost.intervals", hint)
+        expect(frame, column, f"column of {name}", "gccost.intervals")
 
 
 def _check_one(rows: pd.DataFrame, drawn: list[str]) -> None:

@@ -79,18 +79,16 @@ def _facts(recordings: Sequence[Recording], samples: pd.DataFrame) -> Iterator[t
         yield compiler, manifest["compilers"].get(compiler, "")
     yield "samples", f"{len(samples)} of {'this study' if len(names) == 1 else 'these studies'}"
     budgets = [budget for budget in dict.fromkeys(map(_finished, recordings)) if budget]
-    for shown in {budget not in BUDGETS: budget for budget in budgets}.values():
-        yield "measured", effort(run, shown)
+    yield "measured", effort(run)
     for budget in budgets:
         done = manifest["finished"][budget]
         why = f"{budget}, {len(done['studies'])} studies: measuring ended because {done['because']}"
         yield "budget", why
 
 
-def effort(run: Run, budget: str) -> str:
-    """How many samples a run has of all budgets, or of the precision study, and their time."""
-    own = budget not in BUDGETS
-    taken = [s for s in run.reading().samples.values() if ("measurement" in s.keys) == own]
+def effort(run: Run) -> str:
+    """How many samples a run has, and their time."""
+    taken = run.reading().samples.values()
     loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in taken) / 1e9
     seconds = max(seconds_of(taken), loops)
     return (

@@ -24,7 +24,7 @@ def run(command: str, language: languages.Language, release: str) -> str:
     Waits for other such commands of this clone, because they time something.
     Raises MissingTool if the release cannot be had, GccostError if the command fails.
     """
-    toolchain = language.fetch(release, toolchains.silent)
+    toolchain = language.releases.fetch(release, toolchains.silent)
     place = shlex.join(["sh", "-c", command])
     paths.CACHE.mkdir(exist_ok=True)
     try:

@@ -61,8 +61,11 @@ def ns(row: Any, scale: float = 1.0) -> str:
 
 
 def percent(row: Any, scale: float = 1.0) -> str:
-    """A share in percent with its interval: "18.1 % (10.9 to 26.7)"; takes a row of `shares`."""
-    return _text(row, "percent", scale)
+    """A share in percent with its interval: "18.1 % (10.9 to 26.7)"; takes a row of `shares`.
+
+    It also takes a row of `compare` or of a share between 0 and 1, with a scale of 100.
+    """
+    return _text(row, "percent", scale, "ratio")
 
 
 def number(row: Any, scale: float = 1.0) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from gccost.errors import GccostError
 from gccost.judging import metrics
-from gccost.measuring import benchfmt, benchmarks
+from gccost.measuring import benchfmt, benchmarks, schema
 from gccost.measuring.benchfmt import Sample
 from gccost.showing.tables import printable
 
@@ -26,6 +26,18 @@ _OF_A_RUN = (
     "these are the samples of a run; their settings are keys, as programs print them. "
     'With the run\'s jobs.csv, gccost.open(study, run="{}") shows the run as it is judged'
 )
+_OTHERS = {  # what may be taken for results: a pattern, what it is, and what to do
+    "\0": ("; it is UTF-16 or no text", "write it as UTF-8: iconv -f UTF-16 -t UTF-8"),
+    r"(?m)^Benchmark .*\bMode\b.*\bScore\b": (
+        "; it is a table of JMH",
+        "write JMH's results as a file (-rf csv), which pandas.read_csv reads",
+    ),
+    r"(?m)^name +old |vs base": (
+        "; it is a comparison by benchstat",
+        "name the files that benchstat compared",
+    ),
+    "": ("", "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"),
+}
 _TOLD = 5  # lines that are left out, of a file
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
 _COLUMNS = ("variant", "benchmark", "procs", "operations")
@@ -44,9 +56,10 @@ def read(*sources: str | Path) -> pd.DataFrame:
 
     frame.attrs["keys"] has what tells cases apart, as for benchstat: the file and GOMAXPROCS
     (procs) among them if there are several. `gccost.cost` refuses results of several cases. If the
-    files repeat one measurement, drop their column: read(…).drop(columns="file"). Lines that cannot
-    be read are printed, and so is what the samples of a run lack; `gccost.open(study, run=folder)`
-    has it. Raises GccostError if no file is named, or if one is missing or holds no result.
+    files repeat one measurement, drop their column: read(…).drop(columns="file"). benchstat shows
+    medians; `gccost.cost` gives the lower quartile of times and rates. Lines that cannot be read
+    are printed, and so is what the samples of a run lack; `gccost.open(study, run=folder)` has it.
+    Raises GccostError if no file is named, or if one is missing or holds no result.
     """
     if not sources:
         raise GccostError("no file is named", "gccost.read", _NAME_ONE)
@@ -111,15 +124,18 @@ def _of(source: str | Path) -> list[Sample]:
         place = text
         try:
             data = Path(text).read_bytes()
-        except OSError as error:
-            raise GccostError(f"it cannot be read: {error.strerror}", place, _NAME_ONE) from None
+        except (OSError, ValueError) as error:  # a name can hold a zero byte
+            why = f"it cannot be read: {getattr(error, 'strerror', error)}"
+            raise GccostError(why, schema.printable(place, 200), _NAME_ONE) from None
         wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # of PowerShell
         text = data.decode("utf-16" if wide else "utf-8", errors="replace")
     found = benchfmt.parse(_printed(text), place, measured=False)
     results = list(found.samples.values())
     if not results:
-        hint = "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"
-        raise GccostError("it holds no result of a benchmark", place, hint)
+        what, hint = next(said for has, said in _OTHERS.items() if re.search(has, text))
+        if found.errors and not what:
+            what = f"; line {found.errors[0].line}: {found.errors[0].why}"
+        raise GccostError(f"it holds no result of a benchmark{what}", place, hint)
     for problem in found.errors[:_TOLD]:
         print(f"{problem} (left out)")
     if more := len(found.errors[_TOLD:]):

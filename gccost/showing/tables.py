@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gccost.judging import rounding
-from gccost.judging.costs import RECORDED
+from gccost.judging.costs import RECORDED, is_numbered
 from gccost.stats import Estimate
 
 _UNKNOWN = re.compile(r"\b[nN]a[nN]\b|<NA>")
@@ -146,7 +146,7 @@ def visible(frame: pd.DataFrame) -> pd.DataFrame:
 
     These are the functions that `derive` needs, and the source if nothing is recorded.
     """
-    hidden = ["other"]
+    hidden = ["figure"]
     if "source" in frame and not (frame["source"] == RECORDED).any():
         hidden.append("source")
     return frame.drop(columns=hidden, errors="ignore")
@@ -155,7 +155,7 @@ def visible(frame: pd.DataFrame) -> pd.DataFrame:
 def of_frame(frame: pd.DataFrame) -> str:
     """A frame as HTML, with a dash for what is not known, and without numbers of its rows."""
     shown = visible(frame).copy()
-    named = shown.index.names != [None] or shown.index.dtype.kind != "i"
+    named = not is_numbered(shown)
     for at, kind in enumerate(shown.dtypes):
         column = shown.iloc[:, at]
         if not isinstance(kind, np.dtype) and column.isna().any():

@@ -14,7 +14,6 @@ CASES = """
     tiny AllocateFree|AllocateDefer|AllocateCleanup|AllocateAuto/go=issue|today
     tiny AllocateCleanup/gogc=off/go=issue|today
     tiny AllocateCleanup/gogc=off/profile=cpu/go=issue|today
-    standard AllocateFree|AllocateDefer|AllocateAuto/gogc=off/go=issue|today
     tiny AllocateOnly/go=issue|today
     tiny AllocateFree|AllocateAuto/control=relinked/go=today
 """

@@ -9,24 +9,18 @@ from gccost.judging.quantities import PhaseShare
 from gccost.judging.rules import AtMost
 from gccost.measuring.toolchains import TODAY_GO
 
-# In the library's own way finalizers or cleanups free. What it costs that SQLite's statements are
-# freed later, without finalizers and without the memory that SQLite itself keeps for statements:
-# LateClosed closes explicitly, but only when so many are open. The profiles measured at every
-# budget are of what most programs do, and decide the claims.
+# In the library's own way finalizers or cleanups free. LateClosed shows what it costs that SQLite's
+# statements are freed later, without finalizers: it closes them, but only when so many are open.
+# The profiles measured at every budget are of what most programs do, and decide the claims.
 CASES = """
-    quick SqliteDropped/runtime=stock|index/go=today
-    quick SqliteQuery|SqliteClosed/go=today
+    quick SqliteDropped|SqliteClosed/go=today
     quick SqliteLateClosed/waiting=30|300|3000/go=today
-    quick SqlitePlainClosed|SqlitePlainDropped/go=today
     quick SqliteDropped/profile=cpu/go=today
     tiny SqliteQuery/profile=cpu/go=today
-    quick TreesDropped/runtime=stock|index/go=today
-    quick TreesSlab|TreesClosed/go=today
+    quick TreesDropped|TreesSlab|TreesClosed/go=today
     tiny TreesDropped/profile=cpu/go=today
-    quick MessagesDropped/runtime=stock|index/go=today
-    quick MessagesSlab|MessagesReused|MessagesClosed/go=today
+    quick MessagesDropped|MessagesSlab|MessagesReused|MessagesClosed/go=today
     tiny MessagesDropped/profile=cpu/go=today
-    quick Server/runtime=stock|index/go=today
     tiny Server/profile=cpu/go=today
     quick TreesNative|TreesNativeClosed/go=today
     quick TreesNative/profile=cpu/go=today

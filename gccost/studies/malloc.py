@@ -14,10 +14,7 @@ from gccost.judging.rules import Same
 from gccost.measuring.toolchains import TODAY_GO
 
 CASES = """
-    tiny AllocateFree/runtime=stock|nosizespecializedmalloc/go=today
-    quick AllocateHeapFree/runtime=stock|nosizespecializedmalloc/go=today
-    tiny AllocateAuto/runtime=stock|nosizespecializedmalloc/go=today
-    tiny AllocateCleanup/runtime=stock|nosizespecializedmalloc/go=today
+    tiny AllocateAuto|AllocateCleanup/runtime=stock|nosizespecializedmalloc/go=today
 """
 
 

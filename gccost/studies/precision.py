@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -20,16 +18,8 @@ from gccost.stats import Estimate
 # === Cases ===========================================================================
 
 
-OURS, COUNT = "rounds", "count"
-METHODS: Mapping[str, str] = MappingProxyType(
-    {
-        OURS: "fresh processes in rounds, each round built anew",
-        COUNT: "go test -count=10, as commonly run",
-    }
-)
-LOADS: Mapping[str, str] = MappingProxyType(
-    {"quiet": "quiet", "busy": "another process keeps a core busy"}
-)
+OURS = "rounds"  # fresh processes in rounds, each round built anew
+COUNT = "count"  # go test -count=10, as commonly run
 MEASUREMENTS = tuple(str(number) for number in range(1, 9))
 BASELINE, COSTLY = "AllocateFree", "AllocateAuto"
 

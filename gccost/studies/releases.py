@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gccost.judging.claims import Study
 
-# The sizes (pointer words) are the ends of sean's table. An interval of less than 5 % needs
-# the rounds.
+# An interval of less than 5 % needs the rounds.
 STUDY = Study(
     name="releases",
     chapter="06-release-by-release",
@@ -13,7 +12,7 @@ STUDY = Study(
     cases="""
     tiny AcrossFree|AcrossCall|AcrossMalloc|AcrossHeapFree|AcrossFinalizer|AcrossCleanup/go=all
     tiny AcrossSlab/go=all
-    tiny AcrossAllocate|AcrossFinalize/words=1|512/go=all
+    tiny AcrossAllocate|AcrossFinalize/words=1/go=all
     tiny AcrossAttach|AcrossLive/go=all
     tiny SignInTurns/goroutines=1|48/gogc=100|400/go=all
     """,

@@ -24,7 +24,6 @@ CASES = """
     standard AttachCleanup/runtime=hint/order=ascending|shuffled|descending/bytes=8/go=today
     standard ScatteredCleanup/runtime=stock|index|hint/live=10000|100000|1000000/go=today
     tiny ScatteredCleanup/runtime=stock|index|hint/live=100000/go=today
-    tiny CycleFinalizer|CycleCleanup|CycleWeak/live=1000000/runtime=stock|plus/go=today
     standard AllocateFree/runtime=index/go=today
     standard ProgramPlain/live=100000/others=9/runtime=stock|index/go=today
 """

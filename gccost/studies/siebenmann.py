@@ -14,8 +14,8 @@ CASES = """
     tiny EmptyFinalizer/profile=cpu/go=document|today
     tiny UntilFreePlain|UntilFreeFinalizer/go=document|today
     tiny UntilFreeCleanup/go=today
-    standard Allocate|Finalize/words=1|2|4|8|16|32|64|128|256|512/gogc=100|off/go=document
-    standard Allocate|Finalize|Cleanup/words=1|2|4|8|16|32|64|128|256|512/gogc=100|off/go=today
+    standard Allocate|Finalize/words=1|2|4|8|16|32|64|128|256|512/go=document
+    standard Allocate|Finalize|Cleanup/words=1|2|4|8|16|32|64|128|256|512/go=today
     tiny Allocate|Finalize/words=1|4|8|16|32|128|512/go=document|today
     tiny AllocateFree|AllocateAuto/control=relinked/go=today
 """

@@ -21,21 +21,18 @@ REMAINING = tuple(range(0, 136, 8))  # bytes left in the heap
 # of all JDKs, in chapter 6.
 CASES = """
     tiny Nothing|Plain|Cleaner|Finalize/jdk=document|today
-    tiny Plain|Cleaner/escape=off/jdk=document|today
+    tiny Plain/escape=off/jdk=document|today
     tiny Cleaner/heap=40/jdk=document|today
-    tiny Cleaner/gc=Serial/jdk=document|today
     standard Nothing/jdk=17|21
     standard Plain/escape=off/jdk=17|21
     standard Cleaner|Finalize/jdk=17|21
     standard Finalize/finalization=disabled/jdk=21
     tiny Finalize/finalization=disabled/jdk=today
-    standard RegisteredPlain/jdk=document|today
     tiny RegisteredCleaner|RegisteredFinalize/jdk=document|today
     standard Cleaner|Finalize/heap=4|8|12|16|24|32|48|64/jdk=document|today
     tiny Cleaner|Finalize/heap=8|64/jdk=document|today
     standard LeakNaive|LeakRegisterFirst|LeakTryCatch/remaining=0..128..8/jdk=document|today
     tiny LeakNaive|LeakRegisterFirst|LeakTryCatch/remaining=0..120..24/jdk=document|today
-    standard Opaque/jdk=today
     tiny Cleaner/control=same/jdk=today
 """
 
@@ -95,7 +92,7 @@ STUDY = Study(
 )
 JMH = Study(
     name="jmh",
-    chapter="05-weimer",
+    chapter="05a-cleaners",
     question="Is an object with a finalizer 430 times as expensive to create and destroy?",
     cases="tiny Removed|Escaping|Finalized/jdk=document|today",
     document=TODAY_JDK,

@@ -13,27 +13,17 @@ from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 # span's records fit into a first-level cache; a handle of 48 shares no span with AddCleanup's own
 # allocations. Programs have `live` objects, and allocate `others` for each handle.
 CASES = """
-    standard AttachFinalizer/order=ascending|shuffled|descending/bytes=8|16/go=document
-    standard AttachFinalizer/order=ascending/bytes=48/go=issue
-    standard LoopFinalizer/bytes=8|48/dummies=0/go=issue
-    standard AttachCleanup/order=ascending/bytes=48/go=issue
-    standard LoopCleanup/bytes=8|48/go=issue
-    standard LoopFinalizer/bytes=8/dummies=1/go=issue
-    tiny AttachFinalizer|AttachCleanup/bytes=8|16/order=ascending|shuffled|descending/go=today
-    standard AttachFinalizer|AttachCleanup/bytes=32|48/order=ascending|shuffled|descending/go=today
-    standard AttachFinalizer|AttachCleanup/bytes=64|128/order=ascending|shuffled|descending/go=today
-    standard AttachFinalizer|AttachCleanup/bytes=256/order=ascending|shuffled|descending/go=today
-    standard AttachFinalizer|AttachCleanup/bytes=512/order=ascending|shuffled|descending/go=today
-    tiny AttachFinalizer|AttachCleanup/bytes=48|64|512/order=ascending/go=today
+    tiny AttachFinalizer/bytes=8/order=ascending|shuffled|descending/go=today
+    tiny AttachCleanup/bytes=8/order=ascending/go=today
     tiny LoopFinalizer/bytes=8|48/dummies=0/go=today
     tiny LoopCleanup/bytes=8|48/go=today
     tiny LoopFinalizer/bytes=8/dummies=1/go=today
     standard LoopFinalizer/bytes=8/dummies=2|3/go=today
     standard ScatteredFinalizer|ScatteredCleanup|ScatteredStop/live=10000|100000|1000000/go=today
     tiny ScatteredCleanup/live=10000|100000|1000000/go=today
-    standard ProgramPlain|ProgramCleanup|ProgramLists/live=0|100000/others=0|1|3|9|31/go=today
-    standard ProgramPlain|ProgramCleanup|ProgramLists/live=1000000/others=0|9/go=today
-    tiny ProgramPlain|ProgramCleanup|ProgramLists/live=0|100000/others=0|9/go=today
+    standard ProgramLists/live=0|100000/others=0|1|3|9|31/go=today
+    standard ProgramLists/live=1000000/others=0|9/go=today
+    tiny ProgramLists/live=0|100000/others=0|9/go=today
 """
 
 

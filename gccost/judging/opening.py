@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool, nearest
-from gccost.judging import ledger
 from gccost.judging.claims import Study
-from gccost.judging.ledger import Row
 from gccost.judging.questions import questions
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
@@ -18,8 +16,6 @@ from gccost.measuring import campaign, languages, planning, runs, toolchains
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
-from gccost.showing import progress
-from gccost.studies import STUDIES, repeated
 
 OWN = "your run"
 _INSTEAD = "a recorded run is shown."
@@ -72,7 +68,9 @@ def chosen(study: Study, name: str) -> Recording:
     if len(candidates) != 1:
         what = f"there are {len(candidates)} runs" if candidates else "there is no run"
         hint = nearest(name, reversed([run.name for run in candidates or known]))
-        raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
+        raise GccostError(
+            f"{what} {name!r}", "gccost.open", f"{hint or 'name another'} (see gccost.runs())"
+        )
     run = candidates[0]
     if not _measured_in(study, run):
         held = ", ".join(run.studies) or "no study"
@@ -89,7 +87,7 @@ def listed() -> list[tuple[Run, str]]:
 
 def why_anew(plan: planning.Plan) -> str:
     """Which changed programs make measuring begin a new run; empty if it does not."""
-    own = runs.all_runs(plan.folder)
+    own = runs.all_runs(paths.runs())
     if not own or campaign.find(plan):
         return ""
     known = own[-1].manifest()["programs"]
@@ -134,15 +132,14 @@ def _shown(study: Study, run: Run, *notices: str) -> Recording:
     return replace(recording, notices=notices)
 
 
-def measured(study: Study, settings: Settings) -> Recording:
+def measured(study: Study, settings: Settings, watched: Progress = unwatched) -> Recording:
     """Measure what your run of a study lacks, and open it.
 
     Without a toolchain it opens a recorded run.
     """
     try:
-        with progress.bar(f"{study.name}, {settings.budget.name} budget") as watched:
-            plan = _plan(study, settings, watched)
-            run = repeated.measure(plan, watched)
+        plan = _plan(study, settings, watched, fetch=True)
+        run = campaign.measure(plan, watched)
     except MissingTool as error:
         return _replayed(
             study, f"Measuring is not possible here, so a recorded run is shown. {error}"
@@ -151,12 +148,12 @@ def measured(study: Study, settings: Settings) -> Recording:
     return _shown(study, run, *missing)
 
 
-def _plan(study: Study, settings: Settings, watched: Progress | None = None) -> planning.Plan:
-    """The plan of a study; it downloads what is missing if its progress is watched."""
+def _plan(
+    study: Study, settings: Settings, watched: Progress = unwatched, *, fetch: bool = False
+) -> planning.Plan:
+    """The plan of a study."""
     standing = questions([study], settings.budget)
-    fetch = watched is not None
-    shown = watched or unwatched
-    return planning.plan([study], settings.budget, standing, fetch=fetch, progress=shown)
+    return planning.plan([study], settings.budget, standing, fetch=fetch, progress=watched)
 
 
 def _replayed(study: Study, *notices: str) -> Recording:
@@ -167,20 +164,15 @@ def _replayed(study: Study, *notices: str) -> Recording:
     return _shown(study, run, *notices)
 
 
-def every(settings: Settings) -> dict[str, Recording]:
+def every(studies: Iterable[Study], settings: Settings) -> dict[str, Recording]:
     """Every study that has a run to show, by name, without measuring.
 
     Studies that a recorded run shows stand aside if your run shows others.
     """
-    chosen = [shown(each, settings) for each in STUDIES.values() if is_shown(each, settings.mode)]
+    chosen = [shown(each, settings) for each in studies if is_shown(each, settings.mode)]
     is_mixed = len({each.mode for each in chosen}) > 1
     aside = (replace(each, is_aside=is_mixed and each.mode == "replay") for each in chosen)
     return {each.study.name: each for each in aside}
-
-
-def rows(recordings: Mapping[str, Recording]) -> list[Row]:
-    """The ledger of all studies, from those that are shown."""
-    return ledger.shown(recordings, STUDIES.values())
 
 
 def is_shown(study: Study, mode: Mode) -> bool:
