@@ -178,7 +178,7 @@ ALTERED: list[tuple[Callable[[Run], object], str]] = [
             (f",{TODAY_GO},", ",1.0.0,", "release"),
             (",stock,100,", ",stock,400,", "gogc"),
             ("=1600000x,", "=2x,", "argv"),
-            (",1600000,0,", ",0,0,", "argv"),
+            (",1600000,0,", ",0,0,", "argv, n"),
         )
     ),
     (line("80 ns/op\t1 round", n=1), "the sample has 1 operations, and its job has 1600000"),

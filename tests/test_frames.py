@@ -178,7 +178,9 @@ def test_zeros_of_a_study_are_said(tmp_path, capsys):
 def test_rows_without_a_partner_are_said(lemire, capsys):
     costs = lemire.costs(gc="on", release=lemire.today).set_index("variant")
     gccost.derive(truediv, costs.loc[[*PAIR]], costs.loc[[PAIR[1]]])
-    assert capsys.readouterr().out.endswith("not all frames have it: finalizer frees\n")
+    assert capsys.readouterr().out.endswith(
+        "1 rows left out, which not all frames have: finalizer frees\n"
+    )
 
 
 def test_derive_is_the_delta_method(lemire: OpenedStudy, today: pd.DataFrame):
@@ -247,7 +249,7 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "study.compare({'gc': ['on', 'off']}, {'gc': 'on'})": ("two costs", "name variant or gc"),
     "study.compare('finalizer frees', ['manual free'])": ("is no side", "name a variant"),
     "study.costs(['ns'])": (r"no metric \['ns'\]", "name one of ns"),
-    "study.shares({'C': 'runtime.cgocall'})": ("is no list of functions", "write ['runtime"),
+    "study.shares({'C': 'runtime.cgocall'})": ("is no list of functions", "write a list"),
     "study.shares({'C': ['runtime.cgocal']})": ("no profile has", "name one of runtime.cgocall"),
     "study.shares({'C': ['runtime.cgocall']}, of=['mian*'])": ("no profile has", ""),
     "study.shares({'C': []})": ("is no list of functions", "write"),

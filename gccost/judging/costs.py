@@ -31,7 +31,7 @@ COSTS = [*VALUES, "source", "figure"]
 what `derive` needs: the values of sittings, of this run and of the recorded one."""
 RECORDED = "recorded"
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
-_NAMED = 5  # rows that are left out
+_NAMED = 5  # of the rows that are left out
 FEWEST, WIDEST = 3, 4.0  # processes of a figure that is quoted, and high over low
 _NO_VALUE = (
     "no value: the costs have no sitting in common, or the function is zero or negative there, "
@@ -184,9 +184,8 @@ def say_unmatched(place: str, index: pd.Index, of: Sequence[pd.Index]) -> None:
     """Print what is left out because not all indexes have it."""
     every = dict.fromkeys(each for one in of for each in one)
     if lacking := [str(each) for each in every if each not in index]:
-        more = f" and {len(lacking) - _NAMED} more" if lacking[_NAMED:] else ""
         named = "; ".join(lacking[:_NAMED])
-        print(f"{place}: left out, because not all frames have it: {named}{more}")
+        print(f"{place}: {len(lacking)} rows left out, which not all frames have: {named}")
 
 
 def _derived(

@@ -431,9 +431,9 @@ class Frames:
         Some functions of a list may be those of other releases; the document's profile counts.
         """
         for names in lists:
-            is_list = isinstance(names, Collection) and not isinstance(names, str) and len(names)
-            if not (is_list and all(isinstance(name, str) for name in names)):
-                hint = f"write {[names]}" if isinstance(names, str) else "write ['runtime.cgocall']"
+            is_list = isinstance(names, Collection) and not isinstance(names, str) and names
+            if not is_list or not all(isinstance(name, str) for name in names):
+                hint = "write a list, such as ['runtime.cgocall']"
                 raise self._error(f"{names!r} is no list of functions", hint)
         wanted, document = list(lists), f"{self.name}-profile"
         known, count = set[str](), 0

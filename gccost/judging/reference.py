@@ -23,6 +23,7 @@ from gccost.judging.recorded import main_machine
 from gccost.measuring import incoming, languages, runs, toolchains
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.incoming import AGAIN
+from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run
 
 
@@ -45,8 +46,7 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     return run, ["it was measured at the tiny budget, which is for tests"] * is_test
 
 
-# What a machine's memory and CPUs decide of a job, and columns that older runs lack.
-_OF_MACHINE = {"n", "retained_bytes", "argv", "rounds", "cpus"}
+_OF_MACHINE = ("retained_bytes", "rounds", "cpus")
 
 
 @contextmanager
@@ -129,11 +129,13 @@ def _contradictions(run: Run, studies: Sequence[Study]) -> Iterator[str]:
     table = run.table()
     for study in studies:
         for name in table.keys() & study.jobs.keys():
-            job, theirs = table[name], study.jobs[name]
-            fields = sorted({*job, *theirs} - _OF_MACHINE)
-            wrong = [field for field in fields if job.get(field) != theirs.get(field)]
-            commands = [each["argv"].replace(str(each["n"]), "N") for each in (job, theirs)]
-            if commands[0] != commands[1]:
-                wrong.append("argv")
-            if wrong or (not job["n"] and theirs["n"]):
-                yield f"jobs.csv has another {', '.join(wrong or 'n')} of {name}"
+            one, other = map(_on_any_machine, (table[name], study.jobs[name]))
+            if wrong := sorted(field for field, _ in one.items() ^ other.items()):
+                yield f"jobs.csv has another {', '.join(dict.fromkeys(wrong))} of {name}"
+
+
+def _on_any_machine(job: Job) -> Job:
+    """A job without what memory and CPUs decide, and without columns that older runs lack."""
+    argv = job["argv"].replace(str(job["n"]), "N")
+    fixed = {field: value for field, value in job.items() if field not in _OF_MACHINE}
+    return fixed | {"argv": argv, "n": job["n"] > 0}

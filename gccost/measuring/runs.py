@@ -307,7 +307,7 @@ def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
     if not folder.is_dir():
         return
     with reading(folder, _MAY_READ):
-        paths = sorted(path for path in folder.glob("[!.]*") if path.is_dir())
+        paths = sorted(path for path in folder.iterdir() if path.is_dir())
     for path in paths:
         run = Run(path)
         try:
