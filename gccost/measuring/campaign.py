@@ -440,7 +440,7 @@ class _Campaign:
             if not jobs.has(job, "leaks") and unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
                 self._trouble(name, f"{unfreed:.0f} of {sample.n} C blocks were never freed")
         taken = {"round": float(number), "sitting": float(self.sitting)}
-        taken["unix-s"] = round(max(time.time(), 0), 3)
+        taken["unix-s"] = round(max(time.time(), 0), 6)
         return [sample.with_metrics(taken) for sample in samples]
 
     # --- Failures -----------------------------------------------------------------------
