@@ -35,7 +35,7 @@ from gccost.showing import gokernel, tables
 from gccost.showing.execute import incomplete, is_whole, read_notebook, title_of
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
 
-ROWS = 30  # of a chart's data on the page; its CSV file has all rows
+ROWS = 20  # of a chart's data on the page; its CSV file has all rows
 
 _SVG = "image/svg+xml"
 _PICTURES = {_SVG, "image/png", "image/jpeg"}
