@@ -184,7 +184,6 @@ func BenchmarkWrapperLivesAdopted(b *testing.B) { over(b, bySlab, replaced) }
 func reused(b *testing.B, w way, reset func(w any) error) {
 	settle()
 	pool := sync.Pool{New: w.open}
-	pool.Put(w.open())
 	m := meter.Start(b, Count)
 	for i := 0; i < b.N; i++ {
 		one := pool.Get()
