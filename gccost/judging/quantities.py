@@ -185,7 +185,10 @@ class CurveDepth(Quantity):
             if end is least:
                 return Estimate(1.0, 1.0, 1.0, 1, 1, seen.confidence)
             return seen.derived(
-                lambda a, b, c, d: (a - b) / (c - d), end.metric, *end.cases, *least.cases
+                lambda a, b, c, d: (a - b) / (c - d),
+                end.metric,
+                *(*end.cases, *least.cases),
+                signed=True,
             )
 
         return replace(over_least(known[0]), parts=(over_least(known[-1]),))

@@ -177,11 +177,14 @@ class AtLeast(Bounded):
         return published / self.within, math.inf
 
 
+@dataclass(frozen=True)
 class AtMost(Bounded):
-    """A maximum: our bar."""
+    """A maximum: our bar, or a published figure times the factor `within`."""
+
+    within: float = 1.0
 
     def bounds(self, published: float) -> tuple[float, float]:
-        return -math.inf, published
+        return -math.inf, published * self.within
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 // Package guardian is an example to copy: a wrapper of C objects for programs that close most
-// of them. It costs little more than a wrapper without a safety net.
+// of them.
 //
 // A finalizer guardian is an object behind the one that users hold, and has the finalizer in
 // its place (Bloch, Effective Java, item 7). Here [Block.Close] frees the C object at once and
