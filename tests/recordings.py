@@ -50,7 +50,9 @@ STACKS: Stacks = [
     (["cstr.BenchmarkAllocateAuto", "runtime.cgocall"], 25),
     (["runtime.gcBgMarkWorker"], 15),
 ]
-# Cases that were added after the recording.
+# Studies that were recorded later, on another machine, by `measure`, which runs no plain commands.
+ELSEWHERE = frozenset({"wrappers", "preemption"})
+# Cases that were added after the recording of the others.
 NEWER = {jobs.name("Cleaner/heap=40", jdk) for jdk in (DOCUMENT_JDK, TODAY_JDK)}
 NEWER |= {
     *STUDIES["wrappers"].jobs,
