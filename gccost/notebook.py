@@ -303,7 +303,7 @@ class Results:
         return results_of.ledger(self._rows)
 
     def machines(self) -> Markup | None:
-        """The verdicts of all recorded machines as a table; None unless two are recorded."""
+        """The verdicts that several recorded machines have; None if no claim has two."""
         ledgers = by_machine([*STUDIES.values()])
         return results_of.machines(ledgers) if ledgers else None
 

@@ -187,8 +187,11 @@ def ledger(rows: Sequence[Row]) -> Markup:
     return replace(shown, name="ledger", csv=csv(rows))
 
 
-def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup:
-    """The verdicts of several machines, or why a machine has none, as a table that opens."""
+def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup | None:
+    """The verdicts that several machines have, or why one has none, as a table that opens.
+
+    None if no claim was tested on two machines.
+    """
     cells: dict[tuple[str, str], list[list[str | Cell]]] = {}
     for label, rows in ledgers.items():
         if isinstance(rows, str):
@@ -199,8 +202,11 @@ def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup:
                 at = row.claim.id, row.toolchain
                 verdict = Cell(row.said, row.verdict.reason)
                 cells.setdefault(at, []).append([*at, label, cell(row), verdict])
+    shared = [rows for at, rows in cells.items() if len(rows) > 1 or not at[0]]
+    if not shared:
+        return None
     header = ("claim", "on", "machine", "measured (95 %)", "verdict")
-    whole = tables.table(header, [row for rows in cells.values() for row in rows], merged={0, 1})
+    whole = tables.table(header, [row for rows in shared for row in rows], merged={0, 1})
     line = f"The verdicts of {len(ledgers)} recorded machines, whose samples are never pooled"
     page = f"<details><summary>{line}</summary>{whole.html}</details>"
     return Markup(page, f"{line}\n{whole.text}")
