@@ -60,7 +60,7 @@ def test_scaled_samples_change_prose_charts_and_verdicts(shown, tmp_path):
     for file in reference.glob("*/samples.txt"):
         lines = file.read_text().splitlines(keepends=True)
         file.write_text("".join(map(thrice, lines)))
-    chapters = ("00-results", "01-lemire")  # they show AllocateAuto
+    chapters = ("00-results", "01-lemire", "11-ledger")  # they show AllocateAuto
     other = replayed(tmp_path / "scaled", *chapters, GCCOST_REFERENCE=str(reference))
     same = {chapter: shown[chapter] for chapter in chapters}
     for kind in ("text/markdown", "image/svg+xml", "text/csv", "text/html"):

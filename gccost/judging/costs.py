@@ -166,7 +166,7 @@ def derive(
         if not each.index.is_unique:
             twice = each.index[each.index.duplicated()][0]
             raise GccostError(f"two costs are {twice}", "gccost.derive", "filter, or set_index")
-        index = index.intersection(each.index, sort=False)
+        index = index[index.isin(each.index)]
     say_unmatched("gccost.derive", index, [each.index for each in frames])
     rows = []
     for at in index:
@@ -176,8 +176,8 @@ def derive(
 
 
 def is_numbered(frame: pd.DataFrame) -> bool:
-    """Whether the index of a frame only counts its rows."""
-    return frame.index.names == [None] and frame.index.dtype.kind == "i"
+    """Whether the index of a frame that has rows only counts them."""
+    return len(frame) > 0 and frame.index.names == [None] and frame.index.dtype.kind == "i"
 
 
 def say_unmatched(place: str, index: pd.Index, of: Sequence[pd.Index]) -> None:
