@@ -55,7 +55,7 @@ def _any_machine() -> Iterator[Claim]:
     yield claim("C11", heap, CyclesWithin((one, two, many), (_LIVE,)), most)
     oftener = Ratio(alone, many, "gc_cycle_op")
     yield claim("C13", "a-cycle-every-millisecond", oftener, AtLeast())
-    left = Shown("what 48 Ps that take turns on one CPU show: such Ps do not wait for locks")
+    left = Shown("48 Ps that take turns on one CPU hardly ever contend for a lock")
     yield claim("X22", "the-profile-of-the-collapse", profile, left)
     yield claim("X23", "with-the-gc-off", Ratio(many, off, "cpu_ns"), left)
     for name, gogc in (("X24a", "2400"), ("X24b", "11300")):

@@ -66,8 +66,8 @@ func checkRelease(goroot string) error {
 	return problem{place + ":1", fmt.Sprintf("is %q, a release whose runtime is not known", version), unknownSource}
 }
 
-// edited applies a variant's edits, which are keyed by declaration. It returns the changed files by name. With keepLines, all lines keep
-// their numbers.
+// edited applies a variant's edits, which are keyed by declaration. It returns the
+// changed files by name. With keepLines, all lines keep their numbers.
 func (source *runtimeSource) edited(chosen variant, keepLines bool) (map[string][]byte, error) {
 	var cuts []cut
 	for _, known := range declarations {

@@ -53,8 +53,9 @@ var plusEdits = map[string][]edit{
 	"markrootSpans": {{"sp := s.specials", "sp := s.specialsWithRoots()"}},
 }
 
-// requeueEdits are the edits of the variant requeue: a goroutine that was preempted to
-// stop the world goes to the global queue, as until Go 1.25. Since then it stays on its P.
+// requeueEdits are the edits of the variant requeue. Since Go 1.26 a goroutine that was
+// preempted to stop the world stays on its P. With these edits it goes to the global
+// queue, as in Go 1.25.
 var requeueEdits = map[string][]edit{
 	"goschedImpl": {{"if preempted && sched.gcwaiting.Load() {", "if false {"}},
 }
@@ -72,8 +73,7 @@ var removal = []edit{
 }
 
 // declarations lists the declarations of package runtime that use lists of specials, and
-// goschedImpl, which requeue edits.
-// Those with edits search, link or unlink; the others only read lists or call those. The
+// goschedImpl, which only the variant requeue edits. Those with edits search, link or unlink; the others only read lists or call those. The
 // edits pass on the record before a place where the runtime passes on its link, and
 // linkSpecial and unlinkSpecial make every change of a list.
 var declarations = []known{

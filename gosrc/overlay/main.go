@@ -21,8 +21,8 @@ import (
 //go:embed added/*.go.txt
 var added embed.FS
 
-// A variant is a patched runtime: the files that it adds, and its edits in addition to
-// those that replace the walk, which all variants share that are not alone.
+// A variant is a patched runtime: the files that it adds, and its edits. It also has the
+// edits that replace the walk, unless it is alone.
 type variant struct {
 	added []string
 	edits []map[string][]edit
