@@ -18,8 +18,8 @@
 //	index    an index per span; avoids the walk in any order (the default)
 //	plus     index; also allocates once instead of three times for a cleanup whose
 //	         argument is a pointer, and skips records that hold nothing to mark
-//	requeue  keeps the walk; puts a goroutine that was preempted to stop the world into the
-//	         global queue, as in Go 1.25 (chapter 4)
+//	requeue  keeps the walk; a goroutine that was preempted to stop the world goes to the
+//	         global queue of goroutines, as until Go 1.25 (chapter 4)
 //	checked-hint, checked, checked-plus
 //	         hint, index and plus with a checker that compares each search with the walk
 //	         and throws at the first difference; slow, for tests
