@@ -15,8 +15,8 @@ from gccost.measuring.cases import one_of
 
 _ORDER = (
     *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "releases"),
-    *("conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies", "sittings"),
-    *("precision", "libraries", "wasm", "weakly"),
+    *("conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies", "late"),
+    *("sittings", "precision", "libraries", "wasm", "weakly"),
 )
 """The order in which pages show studies; others follow."""
 
