@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"example.org/gccost/slab"
+
 	"gccost/meter"
 )
 

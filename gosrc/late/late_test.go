@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"example.org/gccost/slab"
+
 	"gccost/meter"
 )
 
