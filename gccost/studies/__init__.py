@@ -14,9 +14,9 @@ from gccost.judging.claims import Claim, Study
 from gccost.measuring.cases import one_of
 
 _ORDER = (
-    *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "releases"),
-    *("conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies", "late"),
-    *("sittings", "precision", "libraries", "wasm", "weakly"),
+    *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "striped"),
+    *("releases", "conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies"),
+    *("late", "sittings", "precision", "libraries", "wasm", "weakly"),
 )
 """The order in which pages show studies; others follow."""
 
