@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import seaborn as sns
+from bs4 import BeautifulSoup
 
 import gccost
 from gccost.errors import GccostError
@@ -69,6 +70,19 @@ def test_a_figure_that_was_not_measured_well_is_no_label():
     labels = [text.get_text() for text in axes.texts]
     plt.close(figure)
     assert labels == ["1.00", MISSING]
+
+
+@pytest.mark.parametrize("x", ["value", "size"])
+def test_pointing_at_a_mark_shows_its_row(monkeypatch, x):
+    data = COSTS.assign(variant=['a "b" <c>', "d"], low=[0.9, math.nan], size=[1, 2])
+    shown = []
+    monkeypatch.setattr(drawing, "display", shown.append)
+    with gccost.figure("own", "A title", data):
+        y = "variant" if x == "value" else "value"
+        gccost.intervals(sns.scatterplot(data, x=x, y=y), data, x=x, y=y, hue="variant")
+    said = [title.get_text() for title in BeautifulSoup(shown[0].svg, "html.parser")("title")]
+    whole, unknown = 'a "b" <c>, 1: 1.00 (0.900 to 2.00)', f"d, 2: {MISSING}"
+    assert sorted(said) == [whole, whole, unknown]
 
 
 def test_a_part_without_a_row_makes_no_warning(monkeypatch):
