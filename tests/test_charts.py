@@ -60,7 +60,12 @@ def test_outside_jupyter_a_figure_prints_its_alt_text(capsys):
 
 def test_alt_text_leaves_out_what_is_unknown():
     data = COSTS.assign(gc=pd.array([4, None], dtype="Int64"))
-    assert drawing.alt_text(data) == "A chart of a, 4: 1.00; b: 2.00."
+    assert drawing.alt_text(data) == "A chart of a, gc 4: 1.00; b: 2.00."
+
+
+def test_alt_text_says_each_word_of_a_row_once():
+    data = COSTS.assign(when=["early", "late"], line=["a, early", "b, late"], own=[True, False])
+    assert drawing.alt_text(data) == "A chart of a, early: 1.00; b, late: 2.00."
 
 
 def test_a_figure_that_was_not_measured_well_is_no_label():
@@ -81,7 +86,7 @@ def test_pointing_at_a_mark_shows_its_row(monkeypatch, x):
         y = "variant" if x == "value" else "value"
         gccost.intervals(sns.scatterplot(data, x=x, y=y), data, x=x, y=y, hue="variant")
     said = [title.get_text() for title in BeautifulSoup(shown[0].svg, "html.parser")("title")]
-    whole, unknown = 'a "b" <c>, 1: 1.00 (0.900 to 2.00)', f"d, 2: {MISSING}"
+    whole, unknown = 'a "b" <c>, size 1: 1.00 (0.900 to 2.00)', f"d, size 2: {MISSING}"
     assert sorted(said) == [whole, whole, unknown]
 
 

@@ -472,9 +472,10 @@ def _words(row: Mapping[Any, Any], keys: Sequence[str]) -> list[str]:
     """A row's keys in words."""
     words: list[str] = []
     for key in keys:
-        if isinstance(row[key], float):
-            if not math.isnan(row[key]):
-                words.append(f"{row[key]:g} {key}")
-        elif pd.notna(row[key]) and str(row[key]) not in words:
-            words.append(str(row[key]))
-    return words
+        value = row[key]
+        if isinstance(value, bool) or pd.isna(value):
+            continue
+        words.append(f"{key} {value:,.0f}" if isinstance(value, int | float) else str(value))
+    # A column such as "Go 1.20, busy" has the words of two others.
+    parts = {part for each in words if ", " in each for part in each.split(", ")}
+    return [each for each in dict.fromkeys(words) if each not in parts]
