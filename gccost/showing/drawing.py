@@ -51,8 +51,8 @@ _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
 _ENDS = ["value", "low", "high"]
 _HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
-_FEWEST_TICKS = 3  # of a logarithmic axis
-_TITLE = 72  # characters of a line of a title
+_TICKS = range(3, 8)  # their number on a logarithmic axis
+_TITLE = 60  # characters of a line of a title
 _NOT_BROKEN = re.compile(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ")  # spaces of a title
 _FIGURES = [*COSTS, "label", "says"]  # columns that are no keys
 
@@ -65,7 +65,7 @@ def theme() -> None:
     """
     pd.options.display.max_rows = 200
     pd.options.display.html.use_mathjax = False
-    sns.set_theme(style="whitegrid", rc=dict(figures.STYLE))
+    sns.set_theme(style="whitegrid", palette=_ORDER, rc=dict(figures.STYLE))
     shell = get_ipython()
     if shell and shell.display_formatter:
         formatters = shell.display_formatter.formatters
@@ -88,7 +88,7 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     """An ink for each name, for seaborn's `palette`; up to six names have different ones.
 
     A manual free is blue, a finalizer orange, a cleanup green and a slab black where they can
-    be. Each ink has a marker (see `markers`), so that no chart is told by colour alone.
+    be. Each ink has a marker in `gccost.intervals`, so that no chart is told by colour alone.
     """
     # seaborn asks for the ink of every category, also of those without a row.
     unused = names.cat.categories if hasattr(names, "cat") else ()
@@ -99,11 +99,6 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     spare = [ink for ink in _ORDER if ink not in inks.values()]
     lacking = [name for name, ink in inks.items() if not ink]
     return inks | dict(zip(lacking, cycle(spare or _ORDER), strict=False))
-
-
-def markers(names: Iterable[object]) -> dict[Any, str]:
-    """The marker of each name's ink, for seaborn's `markers`."""
-    return {name: MARKERS[ink][0] for name, ink in palette(names).items()}
 
 
 # --- Intervals and labels ---------------------------------------------------------
@@ -417,12 +412,12 @@ def _label_log(axis: Axis) -> None:
 
 
 def _log_ticks(low: float, high: float) -> Locator:
-    """Ticks at 1, 2 and 5, or closer ones if fewer than three of these lie between two values."""
-    for subs in ((1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8)):
+    """Ticks at 1, 2 and 5 between two values, or others if these are too few or would touch."""
+    for subs in ((1, 2, 5), (1,), (1, 1.5, 2, 3, 4, 6, 8)):
         ticks = LogLocator(subs=subs, numticks=9)
         # LogLocator itself puts ticks elsewhere if it has too few.
         shown = [tick for tick in ticks.tick_values(low, high) if low <= tick <= high]
-        if len(shown) >= _FEWEST_TICKS and all(_leading(tick) in subs for tick in shown):
+        if len(shown) in _TICKS and all(_leading(tick) in subs for tick in shown):
             return ticks
     return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
 

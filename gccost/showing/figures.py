@@ -75,7 +75,7 @@ PICTURES = "GCCOST_PICTURES"
 """The environment variable with the folder of these files."""
 SAYS = "says: "
 """What the id of a mark begins with that says something if one points at it."""
-WIDTH = 6.8  # inches; still readable on a phone
+WIDTH = 5.8  # inches; readable on a phone, where a chart is as wide as the page
 
 
 @dataclass(frozen=True, repr=False)
