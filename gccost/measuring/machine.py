@@ -107,13 +107,12 @@ def _warnings(machine: Description) -> Iterator[str]:
     phrase = f"{cpus} CPU" + "s" * (cpus != 1)
     if kind := machine.get("virtualisation"):
         yield (
-            f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
-            "wall-clock times vary more than on a physical machine."
+            f"This is a virtual machine ({kind}): its host may take the CPU away at any time."
         )
     if cpus < 4:
         yield (
             f"Only {phrase} may be used: the garbage collector works less in parallel with the "
-            "program than on the documents' machines, so wall-clock times include more of its work."
+            "program than on the documents' machines."
         )
     if (quota := machine.get("cpu_quota")) and quota < cpus:
         yield (
@@ -122,8 +121,7 @@ def _warnings(machine: Description) -> Iterator[str]:
         )
     if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
         yield (
-            f"The machine was busy before measuring began (load {load:g} on {phrase}): wall-clock "
-            "times may be too high and vary more."
+            f"The machine was busy before measuring began (load {load:g} on {phrase})."
         )
     if (governor := machine.get("governor")) and governor != "performance":
         yield (

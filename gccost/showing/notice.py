@@ -49,8 +49,7 @@ def _busy(samples: pd.DataFrame) -> Iterator[str]:
     if count := int((delays > busy.BUSY).sum()):
         yield (
             f"{count} of {len(delays)} sittings were busy: half of the processes of "
-            f"{busy.BENCHMARK} waited for a CPU for more than {busy.BUSY:.0%} of their time. "
-            "Busy sittings count like any other."
+            f"{busy.BENCHMARK} waited for a CPU for more than {busy.BUSY:.0%} of their time."
         )
 
 
@@ -115,8 +114,7 @@ def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
     if fixed:
         yield (
             f"{', '.join(toolchains.titles(fixed))}: the linker cannot randomize the layout of the "
-            "Go code. Only the layout of the C code differs between rounds, so the intervals do "
-            "not cover the effect of that of the Go code."
+            "Go code, so the intervals do not cover its effect."
         )
 
 
