@@ -65,7 +65,9 @@ def test_alt_text_leaves_out_what_is_unknown():
 
 def test_alt_text_says_each_word_of_a_row_once():
     data = COSTS.assign(when=["early", "late"], line=["a, early", "b, late"], own=[True, False])
-    assert drawing.alt_text(data) == "A chart of a, early: 1.00; b, late: 2.00."
+    data = data.assign(goroutines=[1, 2], procs=["1", "2"])
+    spoken = "A chart of a, early, goroutines 1: 1.00; b, late, goroutines 2: 2.00."
+    assert drawing.alt_text(data) == spoken
 
 
 def test_a_figure_that_was_not_measured_well_is_no_label():

@@ -466,11 +466,15 @@ def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
 def _words(row: Mapping[Any, Any], keys: Sequence[str]) -> list[str]:
     """A row's keys in words."""
     words: list[str] = []
+    parts: set[str] = set()  # a column such as "Go 1.20, busy" has the words of two others
     for key in keys:
         value = row[key]
         if isinstance(value, bool) or pd.isna(value):
             continue
-        words.append(f"{key} {value:,.0f}" if isinstance(value, int | float) else str(value))
-    # A column such as "Go 1.20, busy" has the words of two others.
-    parts = {part for each in words if ", " in each for part in each.split(", ")}
+        if isinstance(value, int | float):
+            words.append(f"{key} {value:,.0f}")
+            parts.add(f"{value:.0f}")
+        else:
+            words.append(str(value))
+            parts.update(str(value).split(", ") if ", " in str(value) else ())
     return [each for each in dict.fromkeys(words) if each not in parts]
