@@ -47,6 +47,7 @@ FINALIZING = (
     "runtime.runCleanups",
 )
 COLLECTING = (*SWEEPING, *MARKING, *FINALIZING)
+ALLOCATING = ("runtime.mallocgc*", "runtime.newobject")
 LOCKING = ("runtime.lock2", "runtime.unlock2")
 CALLING_C = ("runtime.cgocall",)
 # Waiting for the GC's locks, and stopping and starting the world.

@@ -9,9 +9,9 @@ import java.nio.charset.StandardCharsets;
  * Tests whether a native resource leaks when its handle is created with only a few bytes of heap
  * left.
  *
- * <p>It belongs to claim W6. The first argument is {@code LeakNaive/remaining=48}, {@code
- * LeakRegisterFirst/remaining=48} or {@code LeakTryCatch/remaining=48}: how the handle is created,
- * and how many bytes of the heap are left, a multiple of 8. The second argument is the number of
+ * <p>It belongs to claims W6 and W6b. The first argument is {@code LeakNaive/remaining=48}, or the
+ * same with another of {@link #KINDS}: how the handle is created, and how many bytes of the heap
+ * are left, a multiple of 8. The second argument is the number of
  * operations, 1. The outcome is deterministic if nothing else allocates: run it with {@code
  * -XX:+UseEpsilonGC}, which never collects, {@code -XX:-UseTLAB} and {@code -Xint}. The resource is
  * only counted. Nothing may allocate once the heap is full, so the output is prepared beforehand.
@@ -21,6 +21,7 @@ public final class Main {
   // The size of a byte[0].
   private static final int HEADER = 16;
   private static final int CHUNK = 1 << 20;
+  private static final String[] KINDS = {"Naive", "RegisterFirst", "TryCatch", "Finalize"};
 
   private static int allocated;
   private static int freed;
@@ -94,12 +95,37 @@ public final class Main {
     }
   }
 
+  /** Has a finalizer: the JVM registers it before its resource is allocated. */
+  private static final class Finalize extends Handle {
+    private Resource resource;
+
+    @Override
+    Handle open() {
+      resource = new Resource();
+      resource.allocate();
+      return this;
+    }
+
+    @Override
+    void close() {
+      resource.run();
+    }
+
+    @Override
+    @SuppressWarnings({"deprecation", "removal"})
+    protected void finalize() {
+      if (resource != null) {
+        close();
+      }
+    }
+  }
+
   public static void main(String[] arguments) throws Exception {
     String benchmark = arguments[0];
     String kind = benchmark.substring("Leak".length(), benchmark.indexOf('/'));
     int remaining = Integer.parseInt(benchmark.substring(benchmark.indexOf('=') + 1));
     // Do all class loading and one-time initialization now.
-    for (String each : new String[] {"Naive", "RegisterFirst", "TryCatch"}) {
+    for (String each : KINDS) {
       make(each).close();
     }
     Class.forName("java.lang.Shutdown");
@@ -138,9 +164,10 @@ public final class Main {
         return new RegisterFirst().open();
       case "TryCatch":
         return new TryCatch().open();
+      case "Finalize":
+        return new Finalize().open();
       default:
-        throw new IllegalArgumentException(
-            kind + ": want Naive, RegisterFirst or TryCatch");
+        throw new IllegalArgumentException(kind + ": want " + String.join(", ", KINDS));
     }
   }
 
