@@ -108,9 +108,7 @@ def dask(tools: FakeTools) -> Iterator[object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "stopped", "scheduler"])
-def test_a_machine_loses_no_sample_when_dask_fails(
-    how, tools: FakeTools, dask, monkeypatch
-):
+def test_a_machine_loses_no_sample_when_dask_fails(how, tools: FakeTools, dask, monkeypatch):
     monkeypatch.setenv("GCCOST_RUNS", str(tools.folder / "here"))
     file = tools.folder / "scheduler.json"
     place = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
