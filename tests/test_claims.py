@@ -377,6 +377,11 @@ def test_the_published_readme_lists_every_claim_by_its_rule():
             CLEANERS | {"X18b": FAILS, "X18d": FAILS},
         ),
         ("cleaners", times(2, "OpenConfined", MEAN), CLEANERS | {"X18c": FAILS}),
+        (
+            "striped",
+            times(0.5, "ReplaceByThread", MEAN, cleaners="4"),
+            {"X27a": HOLDS, "X27b": FAILS},
+        ),
     ],
 )
 def test_a_verdict_follows_the_samples(tmp_path, study, changed, verdicts):

@@ -35,7 +35,7 @@ Keys = Mapping[str, str]
 
 NUMBERS = (
     *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
-    *("bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap"),
+    *("cleaners", "bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap"),
 )
 """The keys whose values are numbers; all others are text."""
 

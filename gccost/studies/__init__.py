@@ -14,7 +14,8 @@ from gccost.judging.claims import Claim, Study
 from gccost.measuring.cases import one_of
 
 _ORDER = (
-    *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "releases"),
+    *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "striped"),
+    "releases",
     *("conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies", "sittings"),
     *("precision", "libraries", "wasm", "weakly"),
 )
