@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
 _PAGES = 95.0  # seconds for the pages of a report on two CPUs
-_ENDS = (signal.SIGTERM, signal.SIGHUP)
-_ENDED = {128 + each for each in (signal.SIGINT, *_ENDS)}  # exit codes, as a shell has them
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDED = {128 + each for each in _ENDS}  # exit codes, as a shell has them
 
 
 class _Command(click.Command):
@@ -48,7 +48,7 @@ class _Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _termination_exits():
+            with _ended_by_one_signal():
                 return super().invoke(ctx)
         except GccostError as error:
             said, code = str(error), error.exit_code
@@ -58,14 +58,10 @@ class _Command(click.Command):
             said, code = str(refused(error)), 1
         except UnicodeError as error:
             said, code = str(error), 1
-        except KeyboardInterrupt:
-            said, code = _stopped(ctx), 128 + signal.SIGINT
         except SystemExit as ended:
             if ended.code not in _ENDED:
                 raise
             said, code = _stopped(ctx), int(ended.code)
-        if code in _ENDED:  # cleanup is done, so ignore a second Ctrl-C
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
         click.echo(f"gccost: {escaped(said)}", err=True)
         sys.exit(code)
 
@@ -82,20 +78,28 @@ class _Commands(click.Group):
 
 
 @contextmanager
-def _termination_exits() -> Iterator[None]:
-    """Make SIGTERM, and SIGHUP of a closed terminal, clean up as Ctrl-C does.
+def _ended_by_one_signal() -> Iterator[None]:
+    """Make Ctrl-C, SIGTERM, and SIGHUP of a closed terminal, exit this process.
 
-    What is ignored stays so, as SIGHUP is under nohup.
+    Later ones are ignored, because they would end the cleanup. What is ignored stays so, as
+    SIGHUP is under nohup.
     """
     before = {each: signal.getsignal(each) for each in _ENDS}
+
+    def end(number: int, frame: object) -> None:
+        for each in _ENDS:
+            signal.signal(each, lambda *_: None)  # SIG_IGN prints a traceback if one is pending
+        sys.exit(128 + number)
+
     for each in _ENDS:
         if before[each] is not signal.SIG_IGN:
-            signal.signal(each, lambda number, _: sys.exit(128 + number))
+            signal.signal(each, end)
     try:
         yield
     finally:
         for each in _ENDS:
-            signal.signal(each, before[each])
+            if signal.getsignal(each) is end:
+                signal.signal(each, before[each])
 
 
 def _stopped(ctx: click.Context) -> str:

@@ -189,9 +189,10 @@ class FakeTools:
             self.end()
             pytest.fail(f"the command ended too early: {started.communicate()}")
 
-    def stop(self, started: subprocess.Popen[str], sent: signal.Signals) -> tuple[int, str]:
+    def stop(self, started: subprocess.Popen[str], *sent: signal.Signals) -> tuple[int, str]:
         """Signal its process group, as Ctrl-C does; return its exit code and stderr."""
-        os.killpg(started.pid, sent)
+        for each in sent:
+            os.killpg(started.pid, each)
         _, complaint = started.communicate(timeout=PATIENCE)
         return started.returncode, complaint
 

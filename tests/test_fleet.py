@@ -107,8 +107,8 @@ def dask(tools: FakeTools) -> Iterator[object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_a_machine_resumes_when_its_worker_was(how, tools: FakeTools, dask, monkeypatch):
+@pytest.mark.parametrize("how", ["killed", "stopped", "scheduler"])
+def test_a_machine_loses_no_sample_when_dask_fails(how, tools: FakeTools, dask, monkeypatch):
     monkeypatch.setenv("GCCOST_RUNS", str(tools.folder / "here"))
     file = tools.folder / "scheduler.json"
     place = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
@@ -125,17 +125,24 @@ def test_a_machine_resumes_when_its_worker_was(how, tools: FakeTools, dask, monk
     )
     tools.wait_until_at_work(measuring)
     before = tools.the_run().samples_txt.read_bytes()
-    if how == "killed":
-        worker.kill()
-        worker.wait()
+    lost = {"killed": worker, "scheduler": scheduler}.get(how)
+    if lost:
+        lost.kill()
+        lost.wait()
     else:
         worker.send_signal(signal.SIGSTOP)
     tools.do()
     again = dask(*work) if how == "killed" else worker
     worker.send_signal(signal.SIGCONT)
     said, complaint = measuring.communicate()
-    assert measuring.returncode == 0, complaint
-    assert "127.0.0.1 is measured" in said
+    assert measuring.returncode == (how == "scheduler"), complaint
+    assert "Traceback" not in complaint
+    if how == "scheduler":  # the machine measures to the end, and its worker ends
+        assert "127.0.0.1: " in complaint
+        assert "what it measured is in its own run folder" in complaint
+        worker.wait()
+    else:
+        assert "127.0.0.1 is measured" in said
     run: Run = tools.the_run()
     assert run.samples_txt.read_bytes().startswith(before)
     assert_complete(run)

@@ -49,13 +49,13 @@ main(["measure"])
 """
 
 
-def stopped(tools: FakeTools, started: subprocess.Popen[str], sent: signal.Signals) -> None:
+def stopped(tools: FakeTools, started: subprocess.Popen[str], *sent: signal.Signals) -> None:
     """Stop a command that is at work. No process of it stays, and it says how to resume."""
     tools.wait_until_at_work(started)
-    code, said = tools.stop(started, sent)
+    code, said = tools.stop(started, *sent)
     assert_no_process_stays(tools)
-    if sent != signal.SIGKILL:
-        assert code == 128 + sent
+    if sent[0] != signal.SIGKILL:
+        assert code == 128 + sent[0]
         assert RESUMES.startswith(said.splitlines()[-1])
         assert "Traceback" not in said
         assert list((tools.folder / "tmp").iterdir()) == []
@@ -113,16 +113,24 @@ cli.main(["report"])
 """
 
 
+def folders(started: subprocess.Popen[str]) -> list[Path]:
+    """The folders of this command's kernels, which hold their sockets."""
+    return list(Path("/tmp").glob(f"gccost-kernel-{started.pid}-*"))  # noqa: S108 - not TMPDIR
+
+
 @pytest.mark.parametrize("sent", SIGNALS)
 def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent):
     source = f"from gccost import processes\nprocesses.run(['sh', '-c', {tools.here(AT_WORK)!r}])"
     notebook = write(tools.folder / "01-lemire.ipynb", [code(source, "long")])
-    stopped(tools, tools.start(str(notebook), program=ONE_NOTEBOOK), sent)
+    started = tools.start(str(notebook), program=ONE_NOTEBOOK)
+    stopped(tools, started, sent, signal.SIGTERM)  # the second one does not end the cleanup
     (unfinished,) = tools.report.glob("notebooks/*")
     assert '"id": "incomplete"' in unfinished.read_text()
+    assert bool(folders(started)) == (sent == signal.SIGKILL)
     if sent == signal.SIGKILL:  # leftovers, such as the lock, do not block the next report
         tools.do()
         stopped(tools, tools.start(str(notebook), program=ONE_NOTEBOOK), signal.SIGTERM)
+        assert folders(started) == []
 
 
 ADD = """

@@ -192,25 +192,36 @@ def test_a_ratio_is_never_narrower_than_that_of_a_control_of_its_run(tmp_path):
     assert half(calm.estimate(RATIO, TODAY_GO)) < half(made.estimate(RATIO, TODAY_GO))
 
 
-@pytest.mark.parametrize("benchmark", [busy.BENCHMARK, "AllocateAuto"])
+@pytest.mark.parametrize("benchmark", ["AllocateFree", "AllocateAuto"])
 def test_busy_sittings_are_named_and_count(tmp_path, benchmark):
     def waits(job: Job, number: int, metrics: recordings.Metrics) -> None:
         if job["benchmark"] == benchmark and metrics["sitting"] == 2:
             metrics["run-delay-share"] = 0.3
 
     made = recordings.recorded(tmp_path, change=sat(3, waits))
-    is_named = benchmark == busy.BENCHMARK
+    is_named = benchmark == "AllocateFree"
     delays = OpenedStudy(made).busy
     calm = delays[1]
     assert delays.to_dict() == {1: calm, 2: 0.3 if is_named else calm, 3: calm}
     assert calm < busy.BUSY
-    assert ("1 of 3 sittings were busy" in notice(made)) == is_named
+    said = "1 of 3 sittings were busy: half of the processes of AllocateFree waited"
+    assert (said in notice(made)) == is_named
     assert len(made.cost(FREE_NOW).sittings) == 3
 
 
-def test_a_study_without_the_benchmark_tells_busy_sittings_by_all_its_processes():
-    shares = pd.DataFrame({"name": ["A/x", "B/x"], "run_delay_share": [0.2, 0.4], "sitting": 1.0})
-    assert busy.delays(shares).to_list() == [pytest.approx(0.3)]
+@pytest.mark.parametrize(
+    ("names", "read"),
+    [
+        (["SignInTurns/x", "AllocateAuto/x"], None),  # the first waits by design
+        (["SignInTurns/x", "HandleFree/x"], "HandleFree"),
+        (["HandleFree/x", "AllocateFree/x"], "AllocateFree"),
+        (["AllocateFree/load=busy/x", "AllocateFree/x"], "AllocateFree"),
+    ],
+)
+def test_busy_sittings_are_told_by_a_benchmark_that_waits_for_nothing(names, read):
+    shares = pd.DataFrame({"name": names, "run_delay_share": [0.9, 0.2], "sitting": 1.0})
+    delays = busy.delays(shares)
+    assert (delays.name, delays.to_list()) == (read, [0.2] if read else [])
     assert busy.delays(shares.drop(columns="run_delay_share")).empty
 
 

@@ -51,3 +51,4 @@ def test_written_numbers_keep_six_digits(x):
     assert float(rounding.written(x)) == rounding.rounded(x)
     assert math.isclose(rounding.rounded(x), x, rel_tol=1e-5)
     assert rounding.written(0.1 + 0.2) == rounding.written(0.3)
+    assert rounding.written(2.0) == "2"

@@ -190,6 +190,9 @@ def test_the_prior_is_what_the_recorded_sittings_show_of_the_same_ratio():
         half(estimate(own._replace(recorded=recorded))) for recorded in (None, calm, rough)
     )
     assert with_calm < alone < with_rough
+    few = figure([3.0, 5.0, 8.0], 0.01)
+    expected = t(2, 0.95) * sqrt(between(few)[0] + 0.01**2)
+    assert half(estimate(own._replace(recorded=few))) == pytest.approx(expected)
     # Two sittings show no spread.
     assert half(estimate(own._replace(recorded=figure([3.0, 8.0], 0.01)))) == alone
 

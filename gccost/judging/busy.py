@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import pandas as pd
 
-BENCHMARK = "AllocateFree"  # in every sitting of the documents
+from gccost.measuring import benchmarks
+
 BUSY = 0.10  # the share of time waited above which a sitting is busy
 
 
 def delays(samples: pd.DataFrame) -> pd.Series:
-    """The median share of time that the threads of a sitting's processes waited for a CPU.
+    """The median share of time that the threads of a benchmark's processes waited, by sitting.
 
-    Of `BENCHMARK` if a sitting has it, and of all processes otherwise; by sitting.
+    The series has the benchmark's name: the first of the table that the samples have and that
+    waits for nothing by design, because it is short and runs alone. It is empty if there is none.
     """
     if "run_delay_share" not in samples:
         return pd.Series(dtype=float)
-    own = samples[samples["name"].str.startswith(f"{BENCHMARK}/")]
-    medians = (each.groupby("sitting")["run_delay_share"].median() for each in (own, samples))
-    of_benchmark, of_all = medians
-    return of_benchmark.combine_first(of_all)
+    alone = samples[~samples["name"].str.contains("/load=busy")]
+    of = alone["name"].str.partition("/")[0]
+    for benchmark in benchmarks.table():
+        own = alone[of == benchmark]
+        if len(own) and benchmarks.of(benchmark).has("short"):
+            return own.groupby("sitting")["run_delay_share"].median().rename(benchmark)
+    return pd.Series(dtype=float)

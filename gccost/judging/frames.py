@@ -324,9 +324,9 @@ class Frames:
 
     @property
     def busy(self) -> pd.Series:
-        """The median share of time that a sitting's processes waited for a CPU, by sitting.
+        """The median share of time that a benchmark's processes waited for a CPU, by sitting.
 
-        A sitting with more than 0.1 is busy.
+        Its name is that of the benchmark. A sitting with more than 0.1 is busy.
         """
         return busy.delays(self.recording.frame)
 

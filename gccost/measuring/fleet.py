@@ -7,6 +7,7 @@ the run resumes. How long Dask waits for one, and how it encrypts, are settings 
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ def measure(
     Waits for so many workers first. The archive of a machine that fails is empty, and `say` gets
     the reason. Raises GccostError if the scheduler cannot be reached.
     """
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # it logs tracebacks
     try:
         client = Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, RuntimeError, TypeError, ValueError) as error:

@@ -8,13 +8,17 @@ written file has the cells and their outputs, but no times, widget state or vers
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import os
 import re
+import shutil
 import subprocess
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -63,6 +67,9 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 _INCOMPLETE = "incomplete"  # the id of a cell that says what a notebook lacks
 _RUNNING = "It was still running when this page was written. Reload the page in a minute."
 
+_KERNEL = "gccost-kernel-"
+_THREADS = "notebook-"
+
 # Seconds. A machine that is busy measuring starts kernels slowly and delivers their last
 # outputs late.
 _START = 180
@@ -104,19 +111,20 @@ def execute_all(
 
     for notebook, into in notebooks.items():
         _write(incomplete(title_of(notebook), _RUNNING), into)
-    with ThreadPoolExecutor(at_once) as pool:
-        running = {pool.submit(one, *job): job[0].stem for job in notebooks.items()}
+    with ThreadPoolExecutor(at_once, _THREADS) as pool:
         try:
+            running = {pool.submit(one, *job): job[0].stem for job in notebooks.items()}
             until_done(running, progress, "running", "notebooks")
             for each in running:
                 each.result()
-        finally:  # after Ctrl-C, for example
-            for each in running:
-                each.cancel()
-            while wait(running, timeout=0.1).not_done:
+        except BaseException:  # Ctrl-C, for example, at any moment
+            pool.shutdown(wait=False, cancel_futures=True)
+            while any(thread.name.startswith(_THREADS) for thread in threading.enumerate()):
                 for child in psutil.Process().children(recursive=True):
                     with suppress(psutil.NoSuchProcess):
                         child.kill()
+                time.sleep(0.1)
+            raise
     return failed
 
 
@@ -222,7 +230,8 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
         raise_on_iopub_timeout=True,
     )
     # A kernel's sockets are there, whose paths have a limit of about a hundred bytes.
-    with tempfile.TemporaryDirectory(prefix="gccost-kernel-", dir="/tmp") as scratch:
+    with tempfile.TemporaryDirectory(prefix=f"{_KERNEL}{os.getpid()}-", dir="/tmp") as scratch:
+        _remove_leftovers(Path(scratch).parent)
         _use_sockets(client, scratch)
         environment = _environment(scratch, settings)
         try:
@@ -238,6 +247,16 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
             location = f"{notebook.name}, cell {number}" if number else notebook.name
             hint = "check that memory and disk are free, and run it again"
             raise GccostError(str(error).strip(), location, hint) from None
+        finally:  # nbclient leaves it registered if the kernel could not start
+            atexit.unregister(client._cleanup_kernel)
+
+
+def _remove_leftovers(place: Path) -> None:
+    """Remove the kernels' folders of processes that were killed."""
+    for folder in place.glob(f"{_KERNEL}*"):
+        number = folder.name.removeprefix(_KERNEL).partition("-")[0]
+        if number.isdecimal() and not psutil.pid_exists(int(number)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _use_sockets(client: NotebookClient, scratch: str) -> None:

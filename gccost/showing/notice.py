@@ -60,7 +60,7 @@ def _busy(samples: pd.DataFrame) -> Iterator[str]:
     if count := int((delays > busy.BUSY).sum()):
         yield (
             f"{count} of {len(delays)} sittings were busy: half of the processes of "
-            f"{busy.BENCHMARK} waited for a CPU for more than {busy.BUSY:.0%} of their time."
+            f"{delays.name} waited for a CPU for more than {busy.BUSY:.0%} of their time."
         )
 
 
