@@ -16,7 +16,7 @@ What a notebook calls:
 | `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
 | `sittings(cost)` | the sittings that a cost or a ratio averages |
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
-| `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
+| `chart(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)` | the inks of variants |
 | `results(sittings)` | every study, the ledger of all claims, each machine, each sitting left out |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
@@ -62,15 +62,15 @@ if TYPE_CHECKING:
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import measure, results
     from gccost.notebook import open_study as open
-    from gccost.showing.drawing import figure, intervals, palette
+    from gccost.showing.drawing import chart, intervals, palette
     from gccost.showing.programs import source
     from gccost.showing.quoting import ns, number, percent, prose, times
     from gccost.showing.reading import read
 
 __all__ = [
+    "chart",
     "cost",
     "derive",
-    "figure",
     "intervals",
     "measure",
     "ns",
@@ -95,7 +95,7 @@ _WHERE = {
     "judging.published": "published",
     "judging.simulation": "simulate",
     "notebook": "measure open results runs",
-    "showing.drawing": "figure intervals palette",
+    "showing.drawing": "chart intervals palette",
     "showing.programs": "source",
     "showing.quoting": "ns number percent prose times",
     "showing.reading": "read",

@@ -80,7 +80,7 @@ from gccost.showing import drawing
 drawing.theme()
 gap = pd.DataFrame({{"variant": ["freed manually", "AddCleanup", "finalizer"],
                     "value": [61, 611, 1150]}})
-with gccost.figure("{name}", "{title}", gap):
+with gccost.chart("{name}", "{title}", gap):
     _, axes = plt.subplots(figsize=(6.8, 2.4))
     axes.scatter(gap.value, gap.variant)
 """

@@ -39,7 +39,7 @@ def theme() -> None:
 def test_a_log_axis_has_three_ticks_or_more_in_plain_numbers(monkeypatch, low, high, labels):
     shown = []
     monkeypatch.setattr(drawing, "display", shown.append)
-    with gccost.figure("own", "A title", COSTS):
+    with gccost.chart("own", "A title", COSTS):
         _, axes = plt.subplots()
         axes.set(xscale="log", xlim=(low, high))
         axes.plot([low, high], [1, 2])
@@ -53,7 +53,7 @@ def test_a_log_axis_has_three_ticks_or_more_in_plain_numbers(monkeypatch, low, h
 
 
 def test_outside_jupyter_a_figure_prints_its_alt_text(capsys):
-    with gccost.figure("own", "A title", COSTS):
+    with gccost.chart("own", "A title", COSTS):
         sns.scatterplot(COSTS, x="value", y="variant")
     assert capsys.readouterr().out == "A title. A chart of a: 1.00; b: 2.00.\n"
 
@@ -84,7 +84,7 @@ def test_pointing_at_a_mark_shows_its_row(monkeypatch, x):
     data = COSTS.assign(variant=['a "b" <c>', "d"], low=[0.9, math.nan], size=[1, 2])
     shown = []
     monkeypatch.setattr(drawing, "display", shown.append)
-    with gccost.figure("own", "A title", data):
+    with gccost.chart("own", "A title", data):
         y = "variant" if x == "value" else "value"
         gccost.intervals(sns.scatterplot(data, x=x, y=y), data, x=x, y=y, hue="variant")
     said = [title.get_text() for title in BeautifulSoup(shown[0].svg, "html.parser")("title")]
@@ -97,7 +97,7 @@ def test_a_part_without_a_row_makes_no_warning(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for data in (COSTS, COSTS[:0]):
-            with gccost.figure("own", "A title", data):
+            with gccost.chart("own", "A title", data):
                 sns.scatterplot(
                     COSTS[:0], x="value", y="variant", hue="variant", palette={"a": "red"}
                 )

@@ -381,6 +381,6 @@ def test_a_title_that_lacks_a_figure_states_no_finding(monkeypatch):
     shown = []
     monkeypatch.setattr(drawing, "display", shown.append)
     title = f"It takes {gccost.ns({})} on Go 1.27"
-    with gccost.figure("some", title, pd.DataFrame({"value": [1]})):
+    with gccost.chart("some", title, pd.DataFrame({"value": [1]})):
         plt.figure()
     assert [chart.title for chart in shown] == ["Measured values"]

@@ -25,7 +25,7 @@ from gccost.measuring import jobs, planning
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run
 from gccost.showing import drawing, programs, tables
-from gccost.showing.figures import Chart
+from gccost.showing.charts import Chart
 from gccost.studies import CLAIMS, STUDIES
 
 pytestmark = pytest.mark.slow

@@ -26,7 +26,7 @@ from notebooks_fixture import code, write
 from gccost import paths
 from gccost.judging import reference
 from gccost.measuring import campaign, runs
-from gccost.showing.figures import STORY
+from gccost.showing.charts import STORY
 from gccost.studies import STUDIES
 
 pytestmark = pytest.mark.slow

@@ -23,7 +23,7 @@ from gccost import paths
 from gccost.judging.claims import Study
 from gccost.measuring import toolchains
 from gccost.showing import drawing
-from gccost.showing.figures import Chart
+from gccost.showing.charts import Chart
 from gccost.studies import STUDIES
 
 CHAPTERS = sorted(path.stem for path in paths.NOTEBOOKS.glob("[01]*.ipynb"))

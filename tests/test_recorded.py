@@ -114,7 +114,7 @@ def test_text_and_charts_say_what_is_recorded(run, monkeypatch):
     assert "recorded" not in gccost.times(gap.loc[study.today])
     shown: list[Any] = []
     monkeypatch.setattr(drawing, "display", shown.append)
-    with gccost.figure("some", "A title", costs):
+    with gccost.chart("some", "A title", costs):
         plt.figure()
     chart, note = shown
     assert note.markdown == f"*From the recorded run: {study.then}, {AUTO}.*"

@@ -37,8 +37,8 @@ from gccost.judging.rules import Label, Verdict
 from gccost.measuring.cases import budget
 from gccost.measuring.settings import Settings
 from gccost.notebook import OpenedStudy, Results
+from gccost.showing.charts import MARKERS, as_file
 from gccost.showing.execute import named_outputs
-from gccost.showing.figures import MARKERS, as_file
 from gccost.showing.report import ROWS
 from gccost.showing.results import TEMPLATES
 from gccost.showing.results import ledger as ledger_table

@@ -2,7 +2,7 @@
 
 A chart is drawn by seaborn or matplotlib in its notebook's own cell:
 
-    with gccost.figure("lemire-cost", "A finalizer costs …", costs):
+    with gccost.chart("lemire-cost", "A finalizer costs …", costs):
         grid = sns.catplot(samples, x="ns", y="variant", row="release", kind="strip")
         gccost.intervals(grid, costs)
 """
@@ -43,8 +43,8 @@ from gccost.errors import GccostError, expect
 from gccost.files import write_whole
 from gccost.judging import rounding
 from gccost.judging.costs import COSTS, RECORDED
-from gccost.showing import figures, quoting, tables
-from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
+from gccost.showing import charts, quoting, tables
+from gccost.showing.charts import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose
 
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
@@ -65,7 +65,7 @@ def theme() -> None:
     """
     pd.options.display.max_rows = 200
     pd.options.display.html.use_mathjax = False
-    sns.set_theme(style="whitegrid", palette=_ORDER, rc=dict(figures.STYLE))
+    sns.set_theme(style="whitegrid", palette=_ORDER, rc=dict(charts.STYLE))
     shell = get_ipython()
     if shell and shell.display_formatter:
         formatters = shell.display_formatter.formatters
@@ -207,7 +207,7 @@ def _marks(axes: Axes, rows: pd.DataFrame, way: str, size: float) -> None:
         getattr(axes, f"set_{way}lim")(first, last)
     for row in rows.to_dict("records"):
         value, ink, at = row["value"], row["ink"], row["at"]
-        shown = {"color": ink, "gid": figures.SAYS + row["says"]}
+        shown = {"color": ink, "gid": charts.SAYS + row["says"]}
         marker = MARKERS[ink][0]
         axes.scatter(*_turned([value], [at], way), s=size, marker=marker, zorder=3, **shown)
         if math.isnan(row["low"]):
@@ -323,7 +323,7 @@ def _beside(axes: Axes, text: str, y: float, units: Any, ink: str) -> None:
 
 
 @contextmanager
-def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
+def chart(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
     """Finish the figure that the block draws: title, alt text, data, and the SVG for the page.
 
     `name` names its file, `title` states the finding, `data` is its CSV file: the frame that
@@ -346,7 +346,7 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
             display(Prose(f"*No run has data for this chart ({name}).*"))
         elif not drawn:
             hint = "draw with seaborn or matplotlib's pyplot inside the with block"
-            raise GccostError("the block drew no figure", f"gccost.figure({name!r})", hint)
+            raise GccostError("the block drew no figure", f"gccost.chart({name!r})", hint)
         else:
             _show(plt.figure(drawn[-1]), name, title, data)
             if note := _recorded(data):
@@ -379,7 +379,7 @@ def _laid_out_later() -> Iterator[None]:
 def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
     """Lay a figure out, give it its title, and display it; write it if it is asked for."""
     drawn.set_layout_engine("constrained")
-    drawn.set_figwidth(figures.WIDTH)
+    drawn.set_figwidth(charts.WIDTH)
     for axes in drawn.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if axis.get_scale() == "log":
@@ -390,11 +390,11 @@ def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
     unbroken = _NOT_BROKEN.sub("\u00a0", title)
     lines = "\n".join(textwrap.wrap(unbroken, _TITLE))
     drawn.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
-    chart = figures.finish(drawn, name=name, title=title, alt=alt_text(data), data=data)
+    chart = charts.finish(drawn, name=name, title=title, alt=alt_text(data), data=data)
     display(chart)
-    folder = os.environ.get(figures.PICTURES)
-    if folder and name in figures.STORY:
-        write_whole(Path(folder, f"{name}.svg"), figures.as_file(chart.svg).encode())
+    folder = os.environ.get(charts.PICTURES)
+    if folder and name in charts.STORY:
+        write_whole(Path(folder, f"{name}.svg"), charts.as_file(chart.svg).encode())
         write_whole(Path(folder, f"{name}.png"), chart.png)
 
 

@@ -21,8 +21,8 @@ from gccost.measuring.progress import Progress
 from gccost.measuring.settings import Settings
 from gccost.showing import gokernel, results
 from gccost.showing.artifact import appendix
+from gccost.showing.charts import as_file
 from gccost.showing.execute import execute_all, named_outputs
-from gccost.showing.figures import as_file
 from gccost.showing.report import write_report
 
 Say = Callable[[str], object]
