@@ -53,7 +53,11 @@ STACKS: Stacks = [
 # Studies that were recorded later, on another machine, by `measure`, which runs no plain commands.
 ELSEWHERE = frozenset({"wrappers", "preemption", "striped", "late"})
 # Cases that were added after the recording of the others.
-NEWER = {jobs.name("Cleaner/heap=40", jdk) for jdk in (DOCUMENT_JDK, TODAY_JDK)}
+NEWER = {
+    name
+    for name in STUDIES["weimer"].jobs
+    if re.match(r"LeakFinalize/|Cleaner/.*(heap=40|gc=Serial)", name)
+}
 NEWER |= {
     *STUDIES["wrappers"].jobs,
     *STUDIES["striped"].jobs,

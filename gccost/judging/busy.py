@@ -18,7 +18,7 @@ def delays(samples: pd.DataFrame) -> pd.Series:
     if "run_delay_share" not in samples:
         return pd.Series(dtype=float)
     alone = samples[~samples["name"].str.contains("/load=busy")]
-    of = alone["name"].str.partition("/")[0]
+    of = alone["name"].str.split("/").str[0]
     for benchmark in benchmarks.table():
         own = alone[of == benchmark]
         if len(own) and benchmarks.of(benchmark).has("short"):
