@@ -17,7 +17,7 @@ What a notebook calls:
 | `sittings(cost)` | the sittings that a cost or a ratio averages |
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
-| `palette(names)`, `markers(names)` | the inks and markers of variants |
+| `palette(names)` | the inks of variants |
 | `results(sittings)` | every study, the ledger of all claims, each machine, each sitting left out |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is left out |
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import measure, results
     from gccost.notebook import open_study as open
-    from gccost.showing.drawing import figure, intervals, markers, palette
+    from gccost.showing.drawing import figure, intervals, palette
     from gccost.showing.programs import source
     from gccost.showing.quoting import ns, number, percent, prose, times
     from gccost.showing.reading import read
@@ -72,7 +72,6 @@ __all__ = [
     "derive",
     "figure",
     "intervals",
-    "markers",
     "measure",
     "ns",
     "number",
@@ -96,7 +95,7 @@ _WHERE = {
     "judging.published": "published",
     "judging.simulation": "simulate",
     "notebook": "measure open results runs",
-    "showing.drawing": "figure intervals markers palette",
+    "showing.drawing": "figure intervals palette",
     "showing.programs": "source",
     "showing.quoting": "ns number percent prose times",
     "showing.reading": "read",

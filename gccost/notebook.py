@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import html
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,8 +32,8 @@ from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 from gccost.showing import drawing, programs, progress, reading, tables
 from gccost.showing import results as results_of
-from gccost.showing.notice import caveats, notice
 from gccost.showing.notice import machine as machine_of
+from gccost.showing.notice import notice
 from gccost.showing.tables import Cell, Markup
 from gccost.studies import STUDIES, declared
 
@@ -74,21 +73,7 @@ class OpenedStudy(Frames):
         return ", ".join(filter(None, [cpu, f"{self.cpus} CPUs", shared, system]))
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        """One line that opens into how the run was measured, and its caveats.
-
-        It is open if the figures of the run cannot be used.
-        """
-        details = notice([self.recording])
-        whose = "Recorded run" if self.mode == "replay" else "Your run"
-        manifest = self.recording.manifest
-        cpu = words(manifest["machine"].get("cpu"))
-        count = len(caveats([self.recording]))
-        noted = f"; {count} caveat{'s' * (count != 1)}" if count else ""
-        line = f"{whose} of {manifest['created'][:10]}, {cpu}, {self.cpus} CPUs{noted}"
-        opened = " open" if manifest["scale"] < 1 else ""
-        summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
-        page = f"<details{opened}>{summary}{details.html}</details>"
-        return Markup(page, f"{line}\n{details.text}")._repr_mimebundle_()
+        return notice([self.recording])._repr_mimebundle_()
 
     # --- The document, and its claims ------------------------------------------------
 

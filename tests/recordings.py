@@ -51,12 +51,13 @@ STACKS: Stacks = [
     (["runtime.gcBgMarkWorker"], 15),
 ]
 # Studies that were recorded later, on another machine, by `measure`, which runs no plain commands.
-ELSEWHERE = frozenset({"wrappers", "preemption", "striped"})
+ELSEWHERE = frozenset({"wrappers", "preemption", "striped", "late"})
 # Cases that were added after the recording of the others.
 NEWER = {jobs.name("Cleaner/heap=40", jdk) for jdk in (DOCUMENT_JDK, TODAY_JDK)}
 NEWER |= {
     *STUDIES["wrappers"].jobs,
     *STUDIES["striped"].jobs,
+    *STUDIES["late"].jobs,
     jobs.name("SignInTurns/goroutines=48/runtime=requeue", TODAY_GO),
 }
 Metrics = dict[str, float]

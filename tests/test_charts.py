@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import seaborn as sns
+from bs4 import BeautifulSoup
 
 import gccost
 from gccost.errors import GccostError
@@ -59,7 +60,14 @@ def test_outside_jupyter_a_figure_prints_its_alt_text(capsys):
 
 def test_alt_text_leaves_out_what_is_unknown():
     data = COSTS.assign(gc=pd.array([4, None], dtype="Int64"))
-    assert drawing.alt_text(data) == "A chart of a, 4: 1.00; b: 2.00."
+    assert drawing.alt_text(data) == "A chart of a, gc 4: 1.00; b: 2.00."
+
+
+def test_alt_text_says_each_word_of_a_row_once():
+    data = COSTS.assign(when=["early", "late"], line=["a, early", "b, late"], own=[True, False])
+    data = data.assign(goroutines=[1, 2], procs=["1", "2"])
+    spoken = "A chart of a, early, goroutines 1: 1.00; b, late, goroutines 2: 2.00."
+    assert drawing.alt_text(data) == spoken
 
 
 def test_a_figure_that_was_not_measured_well_is_no_label():
@@ -69,6 +77,19 @@ def test_a_figure_that_was_not_measured_well_is_no_label():
     labels = [text.get_text() for text in axes.texts]
     plt.close(figure)
     assert labels == ["1.00", MISSING]
+
+
+@pytest.mark.parametrize("x", ["value", "size"])
+def test_pointing_at_a_mark_shows_its_row(monkeypatch, x):
+    data = COSTS.assign(variant=['a "b" <c>', "d"], low=[0.9, math.nan], size=[1, 2])
+    shown = []
+    monkeypatch.setattr(drawing, "display", shown.append)
+    with gccost.figure("own", "A title", data):
+        y = "variant" if x == "value" else "value"
+        gccost.intervals(sns.scatterplot(data, x=x, y=y), data, x=x, y=y, hue="variant")
+    said = [title.get_text() for title in BeautifulSoup(shown[0].svg, "html.parser")("title")]
+    whole, unknown = 'a "b" <c>, size 1: 1.00 (0.900 to 2.00)', f"d, size 2: {MISSING}"
+    assert sorted(said) == [whole, whole, unknown]
 
 
 def test_a_part_without_a_row_makes_no_warning(monkeypatch):

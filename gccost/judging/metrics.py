@@ -27,10 +27,11 @@ _REPORTED: Mapping[Kind, str] = {
     "rate": "op/s op/cpu-s",
     "level": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns stall-max-ns peak-rss-bytes "
     "gc-cycle-bytes gctrace-goal-bytes gctrace-live-bytes rss-bytes/special stride-bytes "
-    "gc-cycle-op",
+    "gc-cycle-op delay-p50-ms delay-p99-ms",
     "count": "mark-ns/special sweep-ns/special off-heap-bytes/span B/op allocs/op c-allocated "
     "c-freed c-unfreed-loop c-unfreed-drained c-misfreed c-held-mean c-held-peak c-held/survivor "
-    "c-held/live c-held-peak/live cpu-share cpus-busy died faults gc-cycles gc-cycles-to-free "
+    "c-held/live c-held-peak/live cleanups-waiting cpu-share cpus-busy died faults "
+    "finalizers-waiting freed-share gc-cycles gc-cycles-to-free late-share "
     "gc-cycles/s gc-share-classes gc-share-memstats gctrace-cycles gctrace-share held/op "
     "held-drained/op held-records/op leaked native-allocated native-freed opened "
     "passed-records/op records registered/op registered-drained/op run-delay-share",

@@ -106,14 +106,11 @@ def _warnings(machine: Description) -> Iterator[str]:
     cpus = machine.get("allowed_cpus") or 1
     phrase = f"{cpus} CPU" + "s" * (cpus != 1)
     if kind := machine.get("virtualisation"):
-        yield (
-            f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
-            "wall-clock times vary more than on a physical machine."
-        )
+        yield (f"This is a virtual machine ({kind}): its host may take the CPU away at any time.")
     if cpus < 4:
         yield (
             f"Only {phrase} may be used: the garbage collector works less in parallel with the "
-            "program than on the documents' machines, so wall-clock times include more of its work."
+            "program than on the documents' machines."
         )
     if (quota := machine.get("cpu_quota")) and quota < cpus:
         yield (
@@ -121,10 +118,7 @@ def _warnings(machine: Description) -> Iterator[str]:
             "which makes variants with a concurrent collector look slower."
         )
     if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
-        yield (
-            f"The machine was busy before measuring began (load {load:g} on {phrase}): wall-clock "
-            "times may be too high and vary more."
-        )
+        yield (f"The machine was busy before measuring began (load {load:g} on {phrase}).")
     if (governor := machine.get("governor")) and governor != "performance":
         yield (
             f"The CPU's clock is governed by “{governor}”, not “performance”: it changes while "

@@ -48,12 +48,13 @@ from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PUR
 from gccost.showing.tables import Prose
 
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
+_ENDS = ["value", "low", "high"]
 _HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
-_FEWEST_TICKS = 3  # of a logarithmic axis
-_TITLE = 72  # characters of a line of a title
+_TICKS = range(3, 8)  # their number on a logarithmic axis
+_TITLE = 60  # characters of a line of a title
 _NOT_BROKEN = re.compile(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ")  # spaces of a title
-_FIGURES = [*COSTS, "label"]  # columns that are no keys
+_FIGURES = [*COSTS, "label", "says"]  # columns that are no keys
 
 
 def theme() -> None:
@@ -64,7 +65,7 @@ def theme() -> None:
     """
     pd.options.display.max_rows = 200
     pd.options.display.html.use_mathjax = False
-    sns.set_theme(style="whitegrid", rc=dict(figures.STYLE))
+    sns.set_theme(style="whitegrid", palette=_ORDER, rc=dict(figures.STYLE))
     shell = get_ipython()
     if shell and shell.display_formatter:
         formatters = shell.display_formatter.formatters
@@ -87,7 +88,7 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     """An ink for each name, for seaborn's `palette`; up to six names have different ones.
 
     A manual free is blue, a finalizer orange, a cleanup green and a slab black where they can
-    be. Each ink has a marker (see `markers`), so that no chart is told by colour alone.
+    be. Each ink has a marker in `gccost.intervals`, so that no chart is told by colour alone.
     """
     # seaborn asks for the ink of every category, also of those without a row.
     unused = names.cat.categories if hasattr(names, "cat") else ()
@@ -98,11 +99,6 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     spare = [ink for ink in _ORDER if ink not in inks.values()]
     lacking = [name for name, ink in inks.items() if not ink]
     return inks | dict(zip(lacking, cycle(spare or _ORDER), strict=False))
-
-
-def markers(names: Iterable[object]) -> dict[Any, str]:
-    """The marker of each name's ink, for seaborn's `markers`."""
-    return {name: MARKERS[ink][0] for name, ink in palette(names).items()}
 
 
 # --- Intervals and labels ---------------------------------------------------------
@@ -127,12 +123,14 @@ def intervals(
     columns: hollow diamonds. Set scales and limits before.
 
     An interval is cut, and ends in an arrowhead, where it reaches beyond the axes, above three
-    times its value, or on a log axis below a third of it.
+    times its value, or on a log axis below a third of it. In the page, pointing at a mark shows
+    its row in words.
     """
     if published is None:
         published = costs[:0]
     _check(costs, "costs", x, y, hue)
     _check(published, "published", x, y)
+    costs = costs.assign(says=_in_words(costs))
     # The axes right of which there are no others, which name the lines of their row.
     last = [grid] if isinstance(grid, Axes) else list(grid.axes.reshape(len(grid.axes), -1)[:, -1])
     for axes, rows, theirs in _facets(grid, costs, published):
@@ -186,8 +184,20 @@ def _where(frame: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:
     return frame
 
 
-def _bars(axes: Axes, rows: pd.DataFrame, way: str) -> None:
-    """The intervals of rows along the axis `way` ("x" or "y"), at `at` on the other, in `ink`."""
+def _in_words(costs: pd.DataFrame) -> list[str]:
+    """Each row in words: its keys, and its value with its interval."""
+    keys = [str(column) for column in costs if _tells_apart(costs[column])]
+    return [
+        f"{', '.join(_words(row, keys))}: {quoting.number({name: row[name] for name in _ENDS})}"
+        for row in costs.to_dict("records")
+    ]
+
+
+def _marks(axes: Axes, rows: pd.DataFrame, way: str, size: float) -> None:
+    """A marker and a bar for each row along the axis `way` ("x" or "y").
+
+    `at` is its place on the other axis, `ink` its colour, `says` what pointing at it shows.
+    """
     log = getattr(axes, f"get_{way}scale")() == "log"
     first, last = -math.inf, math.inf
     if not getattr(axes, f"get_autoscale{way}_on")():
@@ -195,13 +205,18 @@ def _bars(axes: Axes, rows: pd.DataFrame, way: str) -> None:
         furthest = rows["high"].clip(upper=_FURTHEST * rows["value"])
         last = max([last, *(1.02 * end for end in furthest if math.isfinite(end))])
         getattr(axes, f"set_{way}lim")(first, last)
-    for row in rows[rows["low"].notna()].to_dict("records"):
+    for row in rows.to_dict("records"):
         value, ink, at = row["value"], row["ink"], row["at"]
+        shown = {"color": ink, "gid": figures.SAYS + row["says"]}
+        marker = MARKERS[ink][0]
+        axes.scatter(*_turned([value], [at], way), s=size, marker=marker, zorder=3, **shown)
+        if math.isnan(row["low"]):
+            continue
         least = max(first, value / _FURTHEST) if log else first
         most = min(last, value * _FURTHEST) if value > 0 else last
         low, high = max(row["low"], least), min(row["high"], most)
         bar = _turned([low, high], [at, at], way)
-        axes.plot(*bar, color=ink, linewidth=2, solid_capstyle="butt", zorder=1.9)
+        axes.plot(*bar, linewidth=2, solid_capstyle="butt", zorder=1.9, **shown)
         heads = _HEADS[way]
         if row["low"] < least:
             axes.scatter(*_turned(low, at, way), s=26, marker=heads[0], color=ink, clip_on=False)
@@ -235,12 +250,10 @@ def _dots(
         rows["at"] += (names.map(lanes.index) - middle) * 0.8 / len(lanes)
     known = _on_lines(published, y, lines)
     _diamonds(axes, known["value"], known["at"])
-    _bars(axes, rows, "x")
+    _marks(axes, rows, "x", 34)
     for _, row in rows.iterrows():
-        ink, at = row["ink"], row["at"]
-        axes.scatter([row["value"]], [at], s=34, marker=MARKERS[ink][0], color=ink, zorder=3)
         text = str(row[label]) if label else quoting.figure_of(row)
-        _beside(axes, text, at, axes.get_yaxis_transform(), ink)
+        _beside(axes, text, row["at"], axes.get_yaxis_transform(), row["ink"])
     right = axes.get_xlim()[1]
     for at in known.loc[known["value"] > right, "at"]:
         axes.scatter(right, at, marker=">", s=40, color=MUTED, clip_on=False)
@@ -262,12 +275,10 @@ def _curves(
     ends = []
     for name, line in rows.groupby(hue or (lambda _: ""), observed=True, sort=False):
         ink = inks.get(name, BLUE)
-        marker, sign = MARKERS[ink]
-        _bars(axes, line.assign(at=line[x], ink=ink), "y")
-        axes.scatter(line[x], line["value"], s=20, marker=marker, color=ink, zorder=3)
+        _marks(axes, line.assign(at=line[x], ink=ink), "y", 20)
         end = line.sort_values(x).iloc[-1]
         text = str(end[label] if label else name)
-        ends.append((float(end["value"]), f"{sign} {text}", ink))
+        ends.append((float(end["value"]), f"{MARKERS[ink][1]} {text}", ink))
     return ends
 
 
@@ -401,12 +412,12 @@ def _label_log(axis: Axis) -> None:
 
 
 def _log_ticks(low: float, high: float) -> Locator:
-    """Ticks at 1, 2 and 5, or closer ones if fewer than three of these lie between two values."""
-    for subs in ((1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8)):
+    """Ticks at 1, 2 and 5 between two values, or others if these are too few or would touch."""
+    for subs in ((1, 2, 5), (1,), (1, 1.5, 2, 3, 4, 6, 8)):
         ticks = LogLocator(subs=subs, numticks=9)
         # LogLocator itself puts ticks elsewhere if it has too few.
         shown = [tick for tick in ticks.tick_values(low, high) if low <= tick <= high]
-        if len(shown) >= _FEWEST_TICKS and all(_leading(tick) in subs for tick in shown):
+        if len(shown) in _TICKS and all(_leading(tick) in subs for tick in shown):
             return ticks
     return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
 
@@ -455,10 +466,15 @@ def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
 def _words(row: Mapping[Any, Any], keys: Sequence[str]) -> list[str]:
     """A row's keys in words."""
     words: list[str] = []
+    parts: set[str] = set()  # a column such as "Go 1.20, busy" has the words of two others
     for key in keys:
-        if isinstance(row[key], float):
-            if not math.isnan(row[key]):
-                words.append(f"{row[key]:g} {key}")
-        elif pd.notna(row[key]) and str(row[key]) not in words:
-            words.append(str(row[key]))
-    return words
+        value = row[key]
+        if isinstance(value, bool) or pd.isna(value):
+            continue
+        if isinstance(value, int | float):
+            words.append(f"{key} {value:,.0f}")
+            parts.add(f"{value:.0f}")
+        else:
+            words.append(str(value))
+            parts.update(str(value).split(", ") if ", " in str(value) else ())
+    return [each for each in dict.fromkeys(words) if each not in parts]

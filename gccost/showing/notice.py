@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -21,10 +22,20 @@ SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 
 def notice(recordings: Sequence[Recording]) -> Markup:
-    """The notice for studies of one run."""
-    facts = list(_facts(recordings, _samples(recordings)))
-    listed = tables.warnings(caveats(recordings), "Caveats")
-    return tables.stacked([tables.table(("what", "which"), facts), listed], gap="\n")
+    """One line that opens into how studies of one run were measured, and the run's caveats.
+
+    It is open if the figures of the run cannot be used.
+    """
+    manifest, noted = recordings[0].manifest, caveats(recordings)
+    whose = "Recorded run" if recordings[0].mode == "replay" else "Your run"
+    cpu, cpus = words(manifest["machine"].get("cpu")), recordings[0].cpus
+    line = f"{whose} of {manifest['created'][:10]}, {cpu}, {cpus} CPUs"
+    line += f"; {len(noted)} caveat{'s' * (len(noted) != 1)}" if noted else ""
+    facts = tables.table(("what", "which"), list(_facts(recordings, _samples(recordings))))
+    inside = tables.stacked([facts, tables.warnings(noted, "Caveats")], gap="\n")
+    opened = " open" if manifest["scale"] < 1 else ""
+    summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
+    return Markup(f"<details{opened}>{summary}{inside.html}</details>", f"{line}\n{inside.text}")
 
 
 def caveats(recordings: Sequence[Recording]) -> list[str]:
@@ -49,8 +60,7 @@ def _busy(samples: pd.DataFrame) -> Iterator[str]:
     if count := int((delays > busy.BUSY).sum()):
         yield (
             f"{count} of {len(delays)} sittings were busy: half of the processes of "
-            f"{delays.name} waited for a CPU for more than {busy.BUSY:.0%} of their time. "
-            "Busy sittings count like any other."
+            f"{delays.name} waited for a CPU for more than {busy.BUSY:.0%} of their time."
         )
 
 
@@ -115,8 +125,7 @@ def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
     if fixed:
         yield (
             f"{', '.join(toolchains.titles(fixed))}: the linker cannot randomize the layout of the "
-            "Go code. Only the layout of the C code differs between rounds, so the intervals do "
-            "not cover the effect of that of the Go code."
+            "Go code, so the intervals do not cover its effect."
         )
 
 

@@ -312,7 +312,7 @@ def _drawing(svg: str, alt: str, location: str) -> str:
                 "style its elements one by one",
             )
         style += rule[1].strip().rstrip(";") + ";"
-    inside = re.sub(r"<(desc|metadata|style|title)\b.*?</\1>", "", inside, flags=re.DOTALL)
+    inside = re.sub(r"<(desc|metadata|style)\b.*?</\1>", "", inside, flags=re.DOTALL)
     inside = re.sub(r">\s+<", "><", inside).strip().replace("xlink:href=", "href=")
     used = set(re.findall(r"""(?:url\(|href=["'])#([^)"']+)""", inside))
     inside = re.sub(r' id="([^"]*)"', lambda at: at[0] if at[1] in used else "", inside)
@@ -324,7 +324,7 @@ def _drawing(svg: str, alt: str, location: str) -> str:
         opening += f' viewBox="0 0 {width:g} {height:g}"'
     per_rem = 12 if re.search(r'\swidth="[\d.]+pt"', svg) else 16
     about = f'role="img" aria-label="{escape(alt)}" style="--width:{width / per_rem:g}rem;{style}"'
-    return f"{opening} {about}><title>{escape(alt)}</title>{inside}"
+    return f"{opening} {about}>{inside}"
 
 
 def _check(cell: Tag, location: str) -> None:

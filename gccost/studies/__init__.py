@@ -15,9 +15,8 @@ from gccost.measuring.cases import one_of
 
 _ORDER = (
     *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "striped"),
-    "releases",
-    *("conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies", "sittings"),
-    *("precision", "libraries", "wasm", "weakly"),
+    *("releases", "conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies"),
+    *("late", "sittings", "precision", "libraries", "wasm", "weakly"),
 )
 """The order in which pages show studies; others follow."""
 

@@ -1,0 +1,68 @@
+"""What one finalizer or cleanup that blocks stops, and how late forgotten objects are freed.
+
+Its figures are counts of objects, their memory, and delays of milliseconds: none is the time of an
+operation.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gccost.judging.claims import Claim, Study
+from gccost.judging.quantities import Amount, Ratio
+from gccost.judging.rules import AtLeast, AtMost
+from gccost.measuring.toolchains import TODAY_GO
+
+# `blocks` is what blocks while objects of a way wait: for slabs also the Free of their own pool, or
+# of another one. All programs but that of BlockedIdle go on making objects. `rate` is how many
+# objects a second are forgotten; for each, the program allocates `garbage` bytes besides. Large
+# objects have 7 KiB.
+CASES = """
+    quick BlockedFinalizer|BlockedCleanup/blocks=finalizer|cleanup/gomaxprocs=2|8/go=today
+    quick BlockedGuardian|BlockedAdopted/blocks=finalizer|cleanup/gomaxprocs=2|8/go=today
+    quick BlockedFinalizer|BlockedCleanup/blocks=nothing/gomaxprocs=2/go=today
+    quick BlockedGuardian|BlockedAdopted/blocks=nothing/gomaxprocs=2/go=today
+    quick BlockedCleanup/blocks=cleanup/gomaxprocs=4/go=today
+    quick BlockedIdle/blocks=cleanup/gomaxprocs=8/go=today
+    quick BlockedAdopted/blocks=free|elsewhere/gomaxprocs=2/go=today
+    standard LateFinalizer/bytes=8|64/rate=1000|100000/garbage=4096/go=today
+    standard LateFinalizer/bytes=8|64/rate=100000/garbage=0/go=today
+    standard LateCleanup|LateGuardian|LateAdopted/rate=1000|100000/garbage=4096/go=today
+    standard LateCleanup|LateGuardian|LateAdopted/rate=100000/garbage=0/go=today
+    standard LargeFree|LargeBallast|LargeAdopted|LargeUnseen/go=today
+    standard LargeFinalizer/bytes=8|64/go=today
+"""
+
+
+def _freed(case: str) -> Amount:
+    """The share of forgotten objects that is freed while one blocks."""
+    return Amount(f"Blocked{case}", "freed_share")
+
+
+_ALONE = "rate=100000/garbage=0"
+_SMALL, _LARGER = (f"LateFinalizer/bytes={size}/{_ALONE}" for size in (8, 64))
+_WAIT = partial(Ratio, metric="delay_p50_ms")
+_PEAK = partial(Ratio, denominator="LargeFinalizer/bytes=64", metric="peak_rss_bytes")
+_BLOCKED, _LATE, _LARGE = "one-that-blocks", "how-late", "objects-of-kilobytes"
+_claim = partial(Claim, releases=(TODAY_GO,))
+# The share is that of a count, without noise that is proportional to it.
+_NONE, _ALL = AtMost(margin=1.0), AtLeast(margin=1.0)
+
+STUDY = Study(
+    name="late",
+    report="standard",
+    chapter="08b-late",
+    question="How late are forgotten objects freed, and what stops it?",
+    cases=CASES,
+    document=TODAY_GO,
+    claims=(
+        _claim("X21a", _BLOCKED, _freed("Finalizer/blocks=finalizer/gomaxprocs=2"), _NONE),
+        _claim("X21b", _BLOCKED, _freed("Cleanup/blocks=cleanup/gomaxprocs=4"), _NONE),
+        _claim("X21c", _BLOCKED, _freed("Cleanup/blocks=cleanup/gomaxprocs=8"), _ALL),
+        _claim("X28a", _LATE, _WAIT(_SMALL, _LARGER), AtLeast()),
+        _claim("X28b", _LATE, _WAIT(f"LateAdopted/{_ALONE}", _LARGER), AtMost()),
+        _claim("X29a", _LARGE, _PEAK("LargeBallast"), AtMost()),
+        _claim("X29b", _LARGE, _PEAK("LargeAdopted"), AtMost()),
+    ),
+    metric="delay_p50_ms",
+)
