@@ -306,6 +306,14 @@ def large_archive(run: Run) -> Path:
     return archive(Run(large(run)))
 
 
+def large_profiles(run: Run) -> Path:
+    for number in (1, 2):  # too much only together
+        path = run.profile("large", number)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(bytes(3 << 20)))
+    return run.folder
+
+
 def of_xz(run: Run) -> Path:
     path = archive(run)
     path.write_bytes(lzma.compress(gzip.decompress(path.read_bytes()), preset=0))
@@ -335,6 +343,7 @@ ATTACKS = [
     (hostile("holes only"), "is not part"),
     (large, "unpacks to more than 4 MiB"),
     (large_archive, "unpacks to more than 4 MiB"),
+    (large_profiles, "unpacks to more than 4 MiB"),
     (of_xz, "it is not an archive of a run: Not a gzipped file"),
     (truncated, "it is not an archive of a run"),
     (pipe, "it is neither a folder nor a file"),
