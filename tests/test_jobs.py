@@ -206,3 +206,8 @@ def test_the_readme_s_lines_give_the_ledger_s_digits():
 def test_a_job_has_its_own_rounds_from_the_standard_budget_on(budget, rounds):
     plan = planning.Plan({}, BUDGETS[budget], planning.settled, {})
     assert plan.rounds(recordings.job("AllocateFree") | {"rounds": 8}) == rounds
+
+
+def test_a_job_is_measured_on_a_machine_that_has_just_its_cpus():
+    job = recordings.job("AllocateFree") | {"cpus": 2}
+    assert [planning.fitting([job], {"allowed_cpus": cpus}) for cpus in (1, 2)] == [[], [job]]
