@@ -341,6 +341,7 @@ ATTACKS = [
     *((hostile(what), "more than 4 MiB" if "5 MiB" in what else ": ") for what in HOSTILE),
     *((with_entry(what), "is not part|twice, or is no single run") for what in ENTRIES),
     (hostile("holes only"), "is not part"),
+    (hostile("a file twice"), "twice"),
     (large, "unpacks to more than 4 MiB"),
     (large_archive, "unpacks to more than 4 MiB"),
     (large_profiles, "unpacks to more than 4 MiB"),
