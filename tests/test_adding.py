@@ -234,6 +234,14 @@ def pax(*records: str) -> bytes:
     return header(len(data), tarfile.XHDTYPE, data) + header(0, b"0")
 
 
+def sparse(size: int) -> bytes:
+    """A sparse file that says only its size."""
+    made = bytearray(header(0, tarfile.GNUTYPE_SPARSE))
+    made[483:494], made[148:156] = b"%011o" % size, b" " * 8
+    made[148:156] = b"%06o\0 " % sum(made)
+    return bytes(made)
+
+
 HOSTILE = {
     "a long name of 3 GiB": header(3 << 30, tarfile.GNUTYPE_LONGNAME),
     "a time that is no number": pax("mtime=nan", "path=x"),
@@ -241,6 +249,7 @@ HOSTILE = {
     "an owner that is no number": pax("uid=x"),
     "a sparse file": pax("GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.size=9"),
     "a sparse map": pax("GNU.sparse.map=9,9,x", "GNU.sparse.size=99"),
+    "holes only": sparse(99),
     "an old sparse map": header(512, tarfile.GNUTYPE_SPARSE, b"\xff" * 512),
     "a chain of headers": header(0, tarfile.XHDTYPE) * 100_000,
     "a chain of long names": header(1, tarfile.GNUTYPE_LONGNAME, b"y") * 50_000,
@@ -297,6 +306,14 @@ def large_archive(run: Run) -> Path:
     return archive(Run(large(run)))
 
 
+def large_profiles(run: Run) -> Path:
+    for number in (1, 2):  # too much only together
+        path = run.profile("large", number)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(bytes(3 << 20)))
+    return run.folder
+
+
 def of_xz(run: Run) -> Path:
     path = archive(run)
     path.write_bytes(lzma.compress(gzip.decompress(path.read_bytes()), preset=0))
@@ -323,8 +340,11 @@ ATTACKS = [
     *((altered(change), why) for change, why in ALTERED),
     *((hostile(what), "more than 4 MiB" if "5 MiB" in what else ": ") for what in HOSTILE),
     *((with_entry(what), "is not part|twice, or is no single run") for what in ENTRIES),
+    (hostile("holes only"), "is not part"),
+    (hostile("a file twice"), "twice"),
     (large, "unpacks to more than 4 MiB"),
     (large_archive, "unpacks to more than 4 MiB"),
+    (large_profiles, "unpacks to more than 4 MiB"),
     (of_xz, "it is not an archive of a run: Not a gzipped file"),
     (truncated, "it is not an archive of a run"),
     (pipe, "it is neither a folder nor a file"),

@@ -481,6 +481,7 @@ def test_the_source_hash_ignores_only_comments(tmp_path, line, instead, counts):
     path = tmp_path / "a.go"
     path.write_text(_SOURCE)
     before = builds.hash_of_code([path], tmp_path)
+    assert before != builds.hash_of_code([path], tmp_path.parent)  # of another folder
     assert line in _SOURCE
     path.write_text(_SOURCE.replace(line, instead))
     assert (builds.hash_of_code([path], tmp_path) != before) is counts

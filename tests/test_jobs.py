@@ -16,7 +16,8 @@ from gccost.judging import opening
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import written
-from gccost.measuring import benchfmt, benchmarks, jobs, runs
+from gccost.measuring import benchfmt, benchmarks, jobs, planning, runs
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO, title
 from gccost.studies import STUDIES
 
@@ -199,3 +200,14 @@ def test_the_readme_s_lines_give_the_ledger_s_digits():
         theirs = [namespace["ratio"](*pair), *namespace["interval"](*pair)]
         [row] = printed[(printed["id"] == claim) & (printed["toolchain"] == on)].itertuples()
         assert [written(each) for each in theirs] == [row.estimate, row.low, row.high]
+
+
+@pytest.mark.parametrize(("budget", "rounds"), [("tiny", 1), ("quick", 3), ("standard", 8)])
+def test_a_job_has_its_own_rounds_from_the_standard_budget_on(budget, rounds):
+    plan = planning.Plan({}, BUDGETS[budget], planning.settled, {})
+    assert plan.rounds(recordings.job("AllocateFree") | {"rounds": 8}) == rounds
+
+
+def test_a_job_is_measured_on_a_machine_that_has_just_its_cpus():
+    job = recordings.job("AllocateFree") | {"cpus": 2}
+    assert [planning.fitting([job], {"allowed_cpus": cpus}) for cpus in (1, 2)] == [[], [job]]

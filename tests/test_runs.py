@@ -13,6 +13,7 @@ import recordings
 
 from gccost.errors import GccostError
 from gccost.measuring import runs
+from gccost.measuring.schema import LONGEST
 
 
 def described(**more: object) -> str:
@@ -150,6 +151,8 @@ def test_unseen_characters_of_output_are_replaced_when_it_is_written(run):
     stored = run.manifest()["shell"]["plain"]
     assert (stored["command"], stored["output"]) == ("make", "\ufffd[31mred\n\ufffdtxt\ttab")
     assert stored["date"].endswith("Z")
+    run.store_shell("plain", "make", "x" * (LONGEST + 1))
+    assert run.manifest()["shell"]["plain"]["output"] == "x" * LONGEST
 
 
 def test_a_changed_file_of_a_finished_run_is_named(run):
