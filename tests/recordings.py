@@ -29,7 +29,7 @@ from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.jobs import Job
 from gccost.measuring.machine import fingerprint
-from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO, TODAY_JDK
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
 
 # ns per operation of the benchmarks whose ratios tests know.
