@@ -30,27 +30,28 @@ def simulate(
     spread: float,
     *,
     sittings: int = 1,
+    recorded: int = 12,
     noise: float = 1.0,
     campaigns: int = 1000,
 ) -> Outcome:
     """Run campaigns that judge the claim that a ratio is at least `bound`; return their errors.
 
-    `noise` multiplies both spreads of the simulated machine, while the recorded spread stays. If
-    the truth is on the bound, every decision is wrong. Every call draws the same random numbers.
+    Each campaign has a recorded run of `recorded` sittings. `noise` multiplies both spreads of the
+    simulated machine, while those of the recorded one stay. If the truth is on the bound, every
+    decision is wrong. Every call draws the same random numbers.
     """
     chance = np.random.default_rng(1)
-    recorded = Figure({0.0: Sitting(truth, 0.0, FEWEST)}, truth * spread, 1)
+
+    def run(number: int, noise: float) -> Figure:
+        errors = noise * chance.normal(scale=np.hypot(within, spread), size=number)
+        values = truth * np.exp(errors)
+        made = {float(i): Sitting(v, v * noise * within, FEWEST) for i, v in enumerate(values)}
+        return Figure(made, truth * spread, FEWEST * number)
+
     covered = wrong = undecided = 0
     right = 0 if np.isclose(truth, bound) else int(np.sign(truth - bound))
     for _ in range(campaigns):
-        errors = noise * chance.normal(scale=np.hypot(within, spread), size=sittings)
-        values = truth * np.exp(errors)
-        figure = Figure(
-            {float(i): Sitting(v, v * noise * within, FEWEST) for i, v in enumerate(values)},
-            truth * spread,
-            FEWEST * sittings,
-            recorded=recorded,
-        )
+        figure = run(sittings, noise)._replace(recorded=run(recorded, 1.0))
         shown, judged = (estimate(figure, confidence) for confidence in (SHOWN, JUDGED))
         covered += shown.contains(truth)
         side = AtLeast().judge(judged, bound).label

@@ -49,12 +49,12 @@ def _any_machine() -> Iterator[Claim]:
     most = Between(low=0.5, margin=1.0)
     profile = Share(f"{many}/profile=cpu", GC_AND_LOCKS)
     yield claim("C4a", heap, CyclesWithin((many,), _HEAP), most)
-    yield claim("C4b", "a-cycle-every-millisecond", Amount(many, "gc_cycle_op"), About())
+    yield claim("C4b", "how-often-a-cycle-runs", Amount(many, "gc_cycle_op"), About())
     yield claim("C9", "does-it-scale", Ratio(one, two), Effect(), cores=2)
     yield claim("C10", "with-the-gc-off", SavedOverPrinted(many, off), Between(low=3.0))
     yield claim("C11", heap, CyclesWithin((one, two, many), (_LIVE,)), most)
     oftener = Ratio(alone, many, "gc_cycle_op")
-    yield claim("C13", "a-cycle-every-millisecond", oftener, AtLeast())
+    yield claim("C13", "how-often-a-cycle-runs", oftener, AtLeast())
     left = Shown("48 Ps that take turns on one CPU hardly ever contend for a lock")
     yield claim("X22", "the-profile-of-the-collapse", profile, left)
     yield claim("X23", "with-the-gc-off", Ratio(many, off, "cpu_ns"), left)
@@ -75,7 +75,7 @@ def _claims() -> tuple[Claim, ...]:
         claim("C1", "does-it-scale", Ratio(all_cpus, "Sign/goroutines=17"), Effect()),
         claim("C2", "does-it-scale", Ratio(all_cpus, one, "cpu_ns"), about),
         claim("C3", "the-profile-of-the-collapse", profile, about),
-        claim("C4", "a-cycle-every-millisecond", Amount(all_cpus, "gc_cycles_per_s"), about),
+        claim("C4", "how-often-a-cycle-runs", Amount(all_cpus, "gc_cycles_per_s"), about),
         claim("C5", "with-the-gc-off", Ratio(all_cpus, off), Effect()),
         claim("C6", "with-the-gc-off", Ratio(off, f"{all_cpus}/gogc=2400"), Effect()),
         claim("C7", "with-the-gc-off", Ratio(one, best), Effect()),

@@ -1,7 +1,6 @@
 // Filters and an order for the ledger. Without a script all of it is there, in its own order.
 (() => {
-  const table = document.querySelector("table.ledger");
-  const rows = table ? [...table.querySelectorAll(":scope > tbody > tr[data-verdict]")] : [];
+  const rows = [...document.querySelectorAll("table.ledger > tbody > tr[data-verdict]")];
   if (!rows.length) return;
   const groups = new Map(rows.map((row) => [row, row.parentElement]));
   const filters = document.createElement("form");
@@ -43,25 +42,28 @@
     for (const row of [...rows].sort(orders[order.value])) {
       (order.value ? first : groups.get(row)).append(row);
     }
-    for (const heading of table.querySelectorAll(".group, .more")) {
+    for (const heading of document.querySelectorAll(".ledger :is(.group, .more)")) {
       const own = rows.filter((row) => groups.get(row) === heading.parentElement);
       heading.hidden = Boolean(order.value) || own.every((row) => row.hidden);
       if (heading.matches(".more")) heading.parentElement.append(heading);
     }
+    if (order.value || rows.some((row) => row.hidden)) unfold(rows.filter((row) => !row.hidden));
     said.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} claims`;
   }
+  // Rows of a folded table cannot be seen.
+  const unfold = (shown) => {
+    for (const row of shown) row.closest("details")?.setAttribute("open", "");
+  };
   const open = () => {
-    const row = table.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"][data-verdict]`);
+    const row = rows.find((each) => each.id === decodeURIComponent(location.hash.slice(1)));
     if (!row) return;
     row.querySelector("details").open = true;
-    const more = row.closest(".more details");
-    if (!more) return;
-    more.open = true;
+    unfold([row]);
     row.scrollIntoView();
   };
   filters.addEventListener("submit", (event) => event.preventDefault());
   addEventListener("hashchange", open);
-  table.before(filters);
+  rows[0].closest("table").before(filters);
   show();
   open();
 })();
