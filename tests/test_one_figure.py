@@ -36,7 +36,7 @@ USUAL = {
 # figures may lie this far from those of the documents' programs.
 SAID = {
     "releases": (("06-release-by-release", "its costs need not equal theirs"),),
-    "handles": (("08-instead", "their figures differ a little"),),
+    "handles": (("08-instead", "their figures differ from those"),),
 }
 FARTHEST = 1.25
 NORMAL = float(special.ndtri(0.975))
