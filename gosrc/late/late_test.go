@@ -396,7 +396,8 @@ func shares(t *testing.T, procs, pattern string) (share, waiting map[string]floa
 }
 
 // TestWhatABlockerStops checks that a finalizer that blocks stops finalizers and what is built
-// on them, and that a pool whose Free blocks stops itself only.
+// on them, and that a pool whose Free blocks does not stop another. How much its own callers still
+// free depends on when the collector runs.
 func TestWhatABlockerStops(t *testing.T) {
 	share, waiting := shares(t, "2", "Blocked(Finalizer|Guardian|Adopted)$")
 	for name, want := range map[string]float64{
@@ -406,7 +407,6 @@ func TestWhatABlockerStops(t *testing.T) {
 		"Finalizer/blocks=finalizer": 0,
 		"Guardian/blocks=finalizer":  0,
 		"Adopted/blocks=finalizer":   0,
-		"Adopted/blocks=free":        0,
 		"Adopted/blocks=elsewhere":   1,
 	} {
 		got, known := share[name]
