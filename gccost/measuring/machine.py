@@ -106,7 +106,7 @@ def _warnings(machine: Description) -> Iterator[str]:
     cpus = machine.get("allowed_cpus") or 1
     phrase = f"{cpus} CPU" + "s" * (cpus != 1)
     if kind := machine.get("virtualisation"):
-        yield (f"This is a virtual machine ({kind}): its host may take the CPU away at any time.")
+        yield f"This is a virtual machine ({kind}): its host may take the CPU away at any time."
     if cpus < 4:
         yield (
             f"Only {phrase} may be used: the garbage collector works less in parallel with the "
@@ -118,7 +118,7 @@ def _warnings(machine: Description) -> Iterator[str]:
             "which makes variants with a concurrent collector look slower."
         )
     if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
-        yield (f"The machine was busy before measuring began (load {load:g} on {phrase}).")
+        yield f"The machine was busy before measuring began (load {load:g} on {phrase})."
     if (governor := machine.get("governor")) and governor != "performance":
         yield (
             f"The CPU's clock is governed by “{governor}”, not “performance”: it changes while "

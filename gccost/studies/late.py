@@ -1,7 +1,6 @@
 """What one finalizer or cleanup that blocks stops, and how late forgotten objects are freed.
 
-Its figures are counts of objects, their memory, and delays of milliseconds: none is the time of an
-operation.
+Its claims are about counts of objects, their memory, and delays of milliseconds.
 """
 
 from __future__ import annotations

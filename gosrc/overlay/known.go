@@ -73,9 +73,10 @@ var removal = []edit{
 }
 
 // declarations lists the declarations of package runtime that use lists of specials, and
-// goschedImpl, which only the variant requeue edits. Those with edits search, link or unlink; the others only read lists or call those. The
-// edits pass on the record before a place where the runtime passes on its link, and
-// linkSpecial and unlinkSpecial make every change of a list.
+// goschedImpl, which only the variant requeue edits. Those with edits search, link or unlink.
+// The others only read lists, or call those with edits. The edits pass on the record before a
+// place where the runtime passes on its link, and linkSpecial and unlinkSpecial make every
+// change of a list.
 var declarations = []known{
 	{file: "heapdump.go", name: "dumproots", fingerprints: []string{"3ccd64a9909219c3"}},
 	{file: "heapdump.go", name: "dumpmemprof", fingerprints: []string{"4c0451ff7f3b58c5"}},
