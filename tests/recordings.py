@@ -50,20 +50,6 @@ STACKS: Stacks = [
     (["cstr.BenchmarkAllocateAuto", "runtime.cgocall"], 25),
     (["runtime.gcBgMarkWorker"], 15),
 ]
-# Studies that were recorded later, on another machine, by `measure`, which runs no plain commands.
-ELSEWHERE = frozenset({"wrappers", "preemption", "striped", "late"})
-# Cases that were added after the recording of the others.
-NEWER = {
-    name
-    for name in STUDIES["weimer"].jobs
-    if re.match(r"LeakFinalize/|Cleaner/.*(heap=40|gc=Serial)", name)
-}
-NEWER |= {
-    *STUDIES["wrappers"].jobs,
-    *STUDIES["striped"].jobs,
-    *STUDIES["late"].jobs,
-    jobs.name("SignInTurns/goroutines=48/runtime=requeue", TODAY_GO),
-}
 Metrics = dict[str, float]
 Change = Callable[[Job, int, Metrics], None]
 

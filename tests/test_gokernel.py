@@ -22,9 +22,6 @@ pytestmark = pytest.mark.slow
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
-# gosrc/cstr has lost the probe and the slices since it ran. `gccost kernel --live` mends it, with
-# the next recording, when nothing else runs; this set goes with it.
-STALE = {"go-pacer"}
 
 
 @pytest.fixture(scope="session")
@@ -78,8 +75,7 @@ def test_every_notebook_runs_without_errors(kernel, made: Made, notebook):
     for cell in ran.cells:
         assert "error" not in [output.output_type for output in cell.get("outputs", [])]
     committed = read(notebook)
-    as_committed = ran.metadata.gccost.sources == committed.metadata.gccost.sources
-    assert as_committed is (notebook.stem not in STALE)
+    assert ran.metadata.gccost.sources == committed.metadata.gccost.sources
     assert [len(c.get("outputs", [])) for c in ran.cells] == [
         len(c.get("outputs", [])) for c in committed.cells
     ]
@@ -117,8 +113,7 @@ def test_the_page_says_when_go_ran_and_whether_its_cells_have_changed_since(note
     node = read(notebook)
     assert '<span class="kd">func</span>' in html
     assert f"Run with Go {node.metadata.gccost.go} on " in html
-    stale = "This output is stale" in html
-    assert stale is (notebook.stem in STALE), f"{notebook.name}: run gccost kernel --live"
+    assert "This output is stale" not in html, f"{notebook.name}: run gccost kernel --live"
     node.cells[-2].source += "\n// changed"
     nbformat.write(node, tmp_path / notebook.name)
     assert "This output is stale" in page(tmp_path / notebook.name, tmp_path / "out")

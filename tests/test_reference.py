@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recordings import ELSEWHERE, NEWER, benchmarks_of
+from recordings import benchmarks_of
 
 from gccost import paths
 from gccost.judging import opening
@@ -22,13 +22,11 @@ recorded = runs.all_runs(paths.reference())
 @pytest.fixture(
     scope="module",
     params=[
-        name
-        for name, study in STUDIES.items()
-        if study.jobs.keys() - NEWER and any(name in run.studies for run in recorded)
+        name for name, study in STUDIES.items() if any(name in run.studies for run in recorded)
     ],
 )
 def recording(request) -> Recording:
-    """The recording of each study, in turn, that has cases as old as the recorded run."""
+    """The recording of each study, in turn."""
     of = STUDIES[request.param]
     return Recording(of, reference(of))
 
@@ -50,23 +48,13 @@ def test_every_recorded_line_is_usable(recording: Recording):
     assert recording.manifest["scale"] == 1
 
 
-# Their programs have lost the probe and the slices since the recording, and their pages say so.
-# The next recording mends it, and this set goes with it.
-STALE = {
-    *("lemire", "siebenmann", "addcleanup", "cloudflare", "releases", "conjecture", "why"),
-    *("runtime", "malloc", "handles", "remedies", "sittings", "precision", "libraries"),
-    *("wasm", "weakly", "weimer", "late"),
-}
-
-
-def test_the_recording_matches_the_current_sources_or_is_known_to_be_stale(recording: Recording):
-    stale = recording.study.name in STALE
+def test_the_recording_matches_the_current_sources(recording: Recording):
     here = languages.source_hashes(recording.study)
-    assert (here.items() <= recording.manifest["programs"].items()) is not stale
+    assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
     notices = opening.shown(recording.study, Settings("replay")).notices
-    assert any("programs have changed since" in each for each in notices) is stale
-    if not (recording.study.on_request or recording.study.name in ELSEWHERE):
+    assert not any("programs have changed since" in each for each in notices)
+    if not recording.study.on_request:
         assert recording.manifest["shell"]  # what plain commands printed
 
 
@@ -78,9 +66,6 @@ def test_every_case_was_measured(recording: Recording):
     memory = memory_for_a_sample(recording.manifest["machine"])
     due = planning.fitting(recording.study.within(STANDARD), {"allowed_cpus": recording.cpus})
     names = {*recording.frame["name"]}
-    if recording.study.name not in ELSEWHERE:
-        assert not NEWER & names
-        due = [job for job in due if job["name"] not in NEWER]
     assert {job["name"] for job in due} <= names
     for job in due:  # and today's N is the recorded one
         assert recording.jobs[job["name"]]["n"] == jobs.capped(job, memory)["n"]

@@ -35,7 +35,7 @@ Keys = Mapping[str, str]
 
 NUMBERS = (
     *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
-    *("cleaners", "bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap"),
+    *("cleaners", "bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap", "arenas"),
 )
 """The keys whose values are numbers; all others are text."""
 
@@ -49,7 +49,7 @@ STOCK = "stock"  # the release's own runtime, which no name has
 # The settings that follow the release in a name, in this order, as they usually are.
 SETTINGS: Mapping[str, Keys] = {
     "go": {"gogc": "100", "gomaxprocs": "", "setting": "published", "control": "", "profile": ""}
-    | dict.fromkeys(("runtime", "method", "load", "measurement"), ""),
+    | dict.fromkeys(("runtime", "method", "load", "measurement", "gomemlimit", "arenas"), ""),
     "jdk": {"setting": "published", "control": "", "gc": "G1"}
     | dict.fromkeys(("heap", "escape", "finalization", "gcthreads"), ""),
 }

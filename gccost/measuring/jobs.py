@@ -207,6 +207,8 @@ def _environment(keys: Mapping[str, str], *, traced: bool) -> str:
     variables = {
         "GOGC": keys["gogc"],
         "GODEBUG": f"{GODEBUG},gctrace=1" if is_traced else GODEBUG,
+        "GOMEMLIMIT": keys.get("gomemlimit", ""),
+        "MALLOC_ARENA_MAX": keys.get("arenas", ""),  # of glibc
         "GOMAXPROCS": keys.get("gomaxprocs") or ("1" if keys["setting"] == "precise" else ""),
     }
     return shlex.join(f"{name}={value}" for name, value in variables.items() if value)

@@ -14,7 +14,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.measuring.cases import one_of
 
 _ORDER = (
-    *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners", "striped"),
+    *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners"),
     *("releases", "conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies"),
     *("late", "sittings", "precision", "libraries", "wasm", "weakly"),
 )

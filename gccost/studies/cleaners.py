@@ -1,4 +1,4 @@
-"""Java's Cleaner by the number of live objects, and next to it the arenas of java.lang.foreign.
+"""Java's Cleaner by the number of live objects, several Cleaners, and java.lang.foreign's arenas.
 
 Up to JDK 21 the registrations of a Cleaner are a linked list, on JDK 25 a list of arrays. JDK 11
 has no arenas.
@@ -13,23 +13,32 @@ from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtLeast, AtMost
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
+# With one Cleaner, by thread and by handle are the same. One thread uses one Cleaner by thread.
 CASES = """
     standard ReplacePlain/live=1000|1000000/threads=1/jdk=document|today
     standard CollectPlain/live=1000000/jdk=document|today
     standard ReplaceCleaner/live=1000|1000000/threads=1/jdk=document|today
     standard CollectCleaner/live=1000000/jdk=document|today
     standard OpenCleaner|OpenConfined|OpenShared/jdk=today
+    standard ReplaceByThread/cleaners=1/live=1000|1000000/threads=1|4/jdk=21|today
+    standard ReplaceByThread/cleaners=2|4/live=1000|1000000/threads=4/jdk=21|today
+    standard ReplaceByHandle/cleaners=2|4/live=1000|1000000/threads=1|4/jdk=21|today
 """
 
 
 def _claims() -> Iterator[Claim]:
     live, arenas, both = "many-live-objects", "arenas", (DOCUMENT_JDK, TODAY_JDK)
+    several, newer = "several-cleaners", ("jdk-21", TODAY_JDK)
     many, few = "ReplaceCleaner/live=1000000/threads=1", "ReplaceCleaner/live=1000/threads=1"
     scanned = Ratio("CollectCleaner/live=1000000", "CollectPlain/live=1000000")
     yield Claim("X18a", live, Ratio(many, few), AtLeast(), both)
     yield Claim("X18b", live, scanned, AtLeast(), both)
     yield Claim("X18c", arenas, Ratio("OpenConfined", "OpenCleaner"), AtMost(), (TODAY_JDK,))
     yield Claim("X18d", arenas, Ratio("OpenShared", "OpenCleaner"), AtLeast(), (TODAY_JDK,))
+    four = "live=1000/threads=4"
+    for letter, way in (("a", "ByThread"), ("b", "ByHandle")):
+        of_one = Ratio(f"Replace{way}/cleaners=4/{four}", f"ReplaceByThread/cleaners=1/{four}")
+        yield Claim(f"X27{letter}", several, of_one, AtMost(), newer)
 
 
 STUDY = Study(

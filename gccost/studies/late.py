@@ -15,7 +15,7 @@ from gccost.measuring.toolchains import TODAY_GO
 # `blocks` is what blocks while objects of a way wait: for slabs also the Free of their own pool, or
 # of another one. All programs but that of BlockedIdle go on making objects. `rate` is how many
 # objects a second are forgotten; for each, the program allocates `garbage` bytes besides. Large
-# objects have 7 KiB.
+# objects have 7 KiB. `arenas` is how many heaps for threads glibc may have.
 CASES = """
     quick BlockedFinalizer|BlockedCleanup/blocks=finalizer|cleanup/gomaxprocs=2|8/go=today
     quick BlockedGuardian|BlockedAdopted/blocks=finalizer|cleanup/gomaxprocs=2|8/go=today
@@ -30,6 +30,8 @@ CASES = """
     standard LateCleanup|LateGuardian|LateAdopted/rate=100000/garbage=0/go=today
     standard LargeFree|LargeBallast|LargeAdopted|LargeUnseen/go=today
     standard LargeFinalizer/bytes=8|64/go=today
+    standard LargeFree|LargeBallast|LargeAdopted/arenas=1/go=today
+    standard LargeFinalizer/bytes=64/arenas=1/go=today
 """
 
 

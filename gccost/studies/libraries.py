@@ -18,6 +18,8 @@ CASES = """
     quick SqliteDropped/profile=cpu/go=today
     tiny SqliteQuery/profile=cpu/go=today
     quick TreesDropped|TreesSlab|TreesClosed/go=today
+    standard TreesDropped/gogc=10|50/go=today
+    standard TreesDropped/gomemlimit=8MiB|16MiB/go=today
     tiny TreesDropped/profile=cpu/go=today
     quick MessagesDropped|MessagesSlab|MessagesReused|MessagesClosed/go=today
     tiny MessagesDropped/profile=cpu/go=today

@@ -1,18 +1,22 @@
 package cleaners;
 
 import java.lang.ref.Cleaner;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Supplier;
 
 /**
  * Times Cleaners by the number of live objects and of threads, and arenas next to Cleaners. Prints a
  * line in the Go benchmark format.
  *
- * <p>It belongs to claims X18a to X18d. Arguments: the benchmark with its settings, such as {@code
+ * <p>It belongs to claims X18a to X18d, X27a and X27b. Arguments: the benchmark with its settings, such as {@code
  * ReplaceCleaner/live=1000/threads=4}, and the number of operations.
  *
  * <ul>
  *   <li>{@code ReplacePlain}, {@code ReplaceCleaner}: each thread closes a random one of its live
  *       handles and opens another in its place
+ *   <li>{@code ReplaceByThread}, {@code ReplaceByHandle}: the same with several Cleaners; all handles
+ *       of a thread use one of them, or the handles of each thread use all of them in turn
  *   <li>{@code CollectPlain}, {@code CollectCleaner}: a full collection with so many live handles
  *   <li>{@code OpenPlain}, {@code OpenCleaner}, {@code OpenConfined}, {@code OpenShared}: a handle or
  *       an arena is opened and closed
@@ -22,7 +26,6 @@ import java.util.function.Supplier;
  * No handle has a resource, and nothing is allocated from an arena.
  */
 public final class Main {
-  private static final Cleaner CLEANER = Cleaner.create();
   private static final int WARM_UP = 100_000;
 
   // So that the compiler must allocate what is opened.
@@ -42,7 +45,11 @@ public final class Main {
 
   /** A handle with a Cleaner that frees its resource if it was not closed. */
   private static final class Cleaned implements AutoCloseable {
-    private final Cleaner.Cleanable registration = CLEANER.register(this, new Resource());
+    private final Cleaner.Cleanable registration;
+
+    Cleaned(Cleaner cleaner) {
+      registration = cleaner.register(this, new Resource());
+    }
 
     @Override
     public void close() {
@@ -67,7 +74,8 @@ public final class Main {
     String name = benchmark.split("/")[0];
     long took;
     if (name.startsWith("Replace")) {
-      took = replace(source(name.substring("Replace".length())), live, threads, count);
+      String kind = name.substring("Replace".length());
+      took = replace(kind, setting(benchmark, "cleaners"), live, threads, count);
     } else if (name.startsWith("Collect")) {
       took = collect(source(name.substring("Collect".length())), live, count);
     } else if (name.startsWith("Open")) {
@@ -98,7 +106,10 @@ public final class Main {
       case "Plain":
         return Plain::new;
       case "Cleaner":
-        return Cleaned::new;
+      case "ByThread":
+      case "ByHandle":
+        Cleaner cleaner = Cleaner.create();
+        return () -> new Cleaned(cleaner);
       case "Confined":
       case "Shared":
       case "Auto":
@@ -110,11 +121,17 @@ public final class Main {
   }
 
   /** Returns the ns in which threads replace random handles, each thread of those it made. */
-  private static long replace(Supplier<AutoCloseable> source, int live, int threads, int count)
+  private static long replace(String kind, int cleaners, int live, int threads, int count)
       throws Exception {
+    List<Supplier<AutoCloseable>> sources = new ArrayList<>();
+    for (int i = 0; i < cleaners; i++) {
+      sources.add(source(kind));
+    }
     Replacer[] replacers = new Replacer[threads];
     for (int i = 0; i < threads; i++) {
-      replacers[i] = new Replacer(source, live / threads, i + 1);
+      boolean one = kind.equals("ByThread");
+      List<Supplier<AutoCloseable>> own = one ? List.of(sources.get(i % cleaners)) : sources;
+      replacers[i] = new Replacer(own, live / threads, i + 1);
     }
     each(replacers, WARM_UP / threads);
     return each(replacers, count / threads);
@@ -137,14 +154,14 @@ public final class Main {
   }
 
   private static final class Replacer implements Runnable {
-    private final Supplier<AutoCloseable> source;
+    private final List<Supplier<AutoCloseable>> sources;
     private final AutoCloseable[] handles;
     private long random;
     private int count;
 
-    Replacer(Supplier<AutoCloseable> source, int live, long seed) {
-      this.source = source;
-      handles = fill(source, live);
+    Replacer(List<Supplier<AutoCloseable>> sources, int live, long seed) {
+      this.sources = sources;
+      handles = fill(sources, live);
       random = seed;
     }
 
@@ -155,7 +172,7 @@ public final class Main {
           random = random * 6364136223846793005L + 1442695040888963407L;
           int at = (int) ((random >>> 33) % handles.length);
           handles[at].close();
-          handles[at] = source.get();
+          handles[at] = open(sources, at);
         }
       } catch (Exception e) {
         throw new IllegalStateException(e);
@@ -163,17 +180,21 @@ public final class Main {
     }
   }
 
-  private static AutoCloseable[] fill(Supplier<AutoCloseable> source, int live) {
+  private static AutoCloseable[] fill(List<Supplier<AutoCloseable>> sources, int live) {
     AutoCloseable[] handles = new AutoCloseable[live];
     for (int i = 0; i < live; i++) {
-      handles[i] = source.get();
+      handles[i] = open(sources, i);
     }
     return handles;
   }
 
+  private static AutoCloseable open(List<Supplier<AutoCloseable>> sources, int at) {
+    return sources.get(at % sources.size()).get();
+  }
+
   /** Returns the ns of full collections with live handles. */
   private static long collect(Supplier<AutoCloseable> source, int live, int count) {
-    AutoCloseable[] handles = fill(source, live);
+    AutoCloseable[] handles = fill(List.of(source), live);
     System.gc(); // moves the handles to where they stay
     long start = System.nanoTime();
     for (int i = 0; i < count; i++) {
