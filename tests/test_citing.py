@@ -16,7 +16,7 @@ from gccost import paths
 
 CITATION = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 OURS = "https://github.com/someone/a.copy"
-FILES = ("README.md", "CITATION.cff", "docs/elsewhere.md", "scripts/address", "gosrc")
+FILES = (".gitignore", "README.md", "CITATION.cff", "docs/elsewhere.md", "scripts/address", "gosrc")
 FILES += ("notebooks/08-instead.ipynb",)
 
 
