@@ -243,6 +243,24 @@ def doctor() -> None:
 
 
 @main.command()
+def agree() -> None:
+    """Compare your newest run with the recorded one, claim by claim.
+
+    The tolerance is that of a quick run on the recorded machine. The exit code is 1 if a claim
+    lies outside it, or holds in one run and does not hold in the other.
+    """
+    from gccost.judging.agreement import agreement
+
+    own = runs.all_runs(paths.runs())
+    if not own:
+        raise GccostError("there is no run to compare", "data/runs", "measure one: make report")
+    found = agreement(own[-1], _chosen())
+    click.echo(found.round(3).to_string(index=False, na_rep="–"))
+    click.echo(f"{found['agrees'].sum()} of {len(found)} agree with the recorded run")
+    sys.exit(0 if found["agrees"].all() else 1)
+
+
+@main.command()
 @click.argument("profile", type=click.Path(exists=True, dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
 @click.option(

@@ -40,10 +40,10 @@ ESTIMATORS: Mapping[str, Level] = {
 }
 _HALF = 0.5  # confidence
 _FEWEST_SITTINGS = 3
-_DECIDED = {"holds", "does not hold"}
+DECIDED = {"holds", "does not hold"}
 _COLUMNS = [
     *("id", "release", "sitting", "value", "low", "high", "others"),
-    *("error", "half_width", "covers", "covers_50", "contradicts"),
+    *("error", "half_width", "tolerance", "covers", "covers_50", "contradicts"),
 ]
 
 
@@ -54,8 +54,9 @@ def left_out(
 
     `value`, `low` and `high` (95 %) are the sitting's; with `rounds`, those of its first rounds.
     `others` is the ratio in the other sittings. `error` is the log of value over others, and
-    `half_width` that of the interval. `covers` and `covers_50` say whether the intervals of 95 and
-    50 % contain others; `contradicts` whether the verdicts do. A claim needs three sittings.
+    `half_width` that of the interval; `tolerance` is that of the interval of 99 %. `covers` and
+    `covers_50` say whether the intervals of 95 and 50 % contain others; `contradicts` whether the
+    verdicts do. A claim needs three sittings.
     """
     frame, times = kinds.of_run(run).frame, ESTIMATORS[estimator]
     at = frame.groupby(["name", "sitting"])["round"].rank("dense")
@@ -100,8 +101,8 @@ def _row(claim: Claim, by: float, own: Figure, rest: Figure) -> list[Any]:
     return [
         *(shown.value, shown.low, shown.high, others.value),
         math.log(shown.value / others.value),
-        math.log(shown.high / shown.low) / 2,
-        *(shown.contains(others.value), half.contains(others.value), verdicts == _DECIDED),
+        *(math.log(each.high / each.low) / 2 for each in (shown, judged)),
+        *(shown.contains(others.value), half.contains(others.value), verdicts == DECIDED),
     ]
 
 

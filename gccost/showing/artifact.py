@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
+from gccost.judging.agreement import tolerances
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row, Tested
+from gccost.judging.recording import Recording
 from gccost.measuring.cases import BUDGETS
-from gccost.measuring.runs import Run
 from gccost.showing.notice import machine
 from gccost.showing.results import PAGES, measured_text, region
 
 
-def appendix(rows: Iterable[Row], recorded: Iterable[Run]) -> str:
-    """The appendix as Markdown, from the rows of the ledger and the runs that they rest on."""
+def appendix(rows: Iterable[Row], recorded: Iterable[Recording]) -> str:
+    """The appendix as Markdown, from the rows of the ledger and the recordings they rest on."""
+    recorded = list(recorded)
     return PAGES.get_template("artifact.md").render(
         experiments=list(_experiments(rows)),
-        machines=list(dict.fromkeys(map(machine, recorded))),
+        machines=list(dict.fromkeys(machine(each.run) for each in recorded)),
         budgets=BUDGETS,
         region=region,
-        result=result,
+        result=partial(result, tolerances(recorded)),
     )
 
 
@@ -31,9 +35,17 @@ def _experiments(rows: Iterable[Row]) -> Iterator[tuple[Study, list[Tested]]]:
         yield lines[0].latest.study, lines
 
 
-def result(row: Row | None) -> str:
-    """A row's release, estimate with interval, and verdict, as an item of a table."""
+def result(allowed: Mapping[tuple[str, str], float], row: Row | None) -> str:
+    """A row's release, estimate with interval, and verdict, as an item of a table.
+
+    Where a tolerance is known, the interval is the range of a quick run.
+    """
     if row is None:
         return "–"
     value = f"{measured_text(row)}, " if row.estimate.n else ""
+    if tolerance := allowed.get((row.claim.id, row.toolchain)):
+        middle = row.estimate.value
+        quick = replace(row.estimate, low=middle / tolerance, high=middle * tolerance)
+        ranged = replace(row, estimate=quick)
+        value = f"{measured_text(ranged).replace('(', '(quick: ')}, "
     return f"{row.toolchain}: {value}**{row.said}**"

@@ -116,8 +116,8 @@ def write_documents(studies: Collection[Study], settings: Settings) -> None:
         svg = as_file(drawn["image/svg+xml"])
         write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
         shown = opening.every(studies, settings)
-        recorded = [each.run for each in shown.values()]
-        write_whole(paths.ARTIFACT, appendix(ledger.shown(shown, studies), recorded).encode())
+        text = appendix(ledger.shown(shown, studies), shown.values())
+        write_whole(paths.ARTIFACT, text.encode())
 
 
 def keep(executed: Path, failed: Container[str]) -> None:

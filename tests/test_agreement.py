@@ -1,0 +1,61 @@
+"""A new run is compared with the recorded one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import recordings
+from click.testing import CliRunner
+
+from gccost import cli
+from gccost.judging.agreement import agreement
+from gccost.measuring.jobs import Job
+from gccost.measuring.runs import Run
+from gccost.studies import STUDIES
+
+
+def times_as_slow(folder, factor: float) -> Run:
+    """A run whose finalizers take so many times as long as the recorded ones."""
+
+    def change(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        if recordings.is_of(job, "AllocateAuto"):
+            metrics["ns/op"] *= factor
+
+    return recordings.record(folder, ns=recordings.AS_RECORDED, change=change)
+
+
+def test_a_figure_agrees_within_the_tolerance_of_a_quick_run(tmp_path):
+    found = {
+        factor: agreement(times_as_slow(tmp_path / str(factor), factor), [STUDIES["lemire"]])
+        .set_index(["id", "release"])
+        .loc[("L1", "Go 1.20.14")]
+        for factor in (1, 4, 0.05)
+    }
+    assert found[4]["factor"] == pytest.approx(4 * found[1]["factor"], rel=0.01)
+    assert 1 < found[4]["tolerance"] < 4
+    assert [row["agrees"] for row in found.values()] == [True, False, False]
+    assert found[0.05]["verdict"] == "does not hold"
+
+
+def test_without_a_tolerance_only_the_verdicts_are_compared(tmp_path):
+    run = recordings.record(tmp_path, "siebenmann")
+    found = agreement(run, [STUDIES["siebenmann"]]).set_index("id")
+    assert math.isnan(found.loc["S7", "tolerance"].iloc[0])
+    assert found.loc["S7", "agrees"].all()
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1, 0), (4, 1)])
+def test_the_exit_code_says_whether_all_agree(tmp_path, monkeypatch, factor, code):
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path))
+    times_as_slow(tmp_path, factor)
+    done = CliRunner().invoke(cli.main, ["agree"])
+    assert done.exit_code == code, done.output
+    assert "agree with the recorded run" in done.output
+
+
+def test_without_a_run_it_says_how_to_measure_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path))
+    done = CliRunner().invoke(cli.main, ["agree"])
+    assert done.exit_code == 1
+    assert "make report" in done.output
