@@ -30,6 +30,8 @@ CASES = """
     standard LateCleanup|LateGuardian|LateAdopted/rate=100000/garbage=0/go=today
     standard LargeFree|LargeBallast|LargeAdopted|LargeUnseen/go=today
     standard LargeFinalizer/bytes=8|64/go=today
+    standard LargeGuardian|LargeCleanup|LargeLate/go=today
+    standard LargeLivesFree|LargeLivesFinalizer|LargeLivesAdopted|LargeLivesAtOnce/go=today
     standard LargeFree|LargeBallast|LargeAdopted/arenas=1/go=today
     standard LargeFinalizer/bytes=64/arenas=1/go=today
 """

@@ -34,6 +34,8 @@ func BenchmarkBlockedIdle(b *testing.B) {
 
 func BenchmarkLateCleanup(b *testing.B) { late(b, always(clean)) }
 
+func BenchmarkLargeCleanup(b *testing.B) { larges(b, clean, count) }
+
 // TestWhatABlockedCleanupStops checks that a cleanup that blocks stops the others on four Ps
 // and not on eight, and never finalizers.
 func TestWhatABlockedCleanupStops(t *testing.T) {

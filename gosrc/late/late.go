@@ -108,6 +108,22 @@ func adopts(p *slab.Pool[object]) way {
 	return func(o object) { kept = &adopted{handle: p.Adopt(o)} }
 }
 
+// A closer is a wrapper whose caller closes it.
+type closer interface{ close() }
+
+func (h *handle8) close() { h.free() }
+
+func (h *handle64) close() {
+	runtime.SetFinalizer(h, nil)
+	h.free()
+}
+
+func (a *adopted) close() {
+	if err := a.handle.Close(); err != nil {
+		panic(err)
+	}
+}
+
 // newPool returns a pool of objects of a size; 0 stands for the pool's default.
 func newPool(size int) *slab.Pool[object] { return &slab.Pool[object]{Free: freeAll, Bytes: size} }
 

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand"
 	"os"
 	"os/exec"
 	"runtime"
@@ -294,22 +295,93 @@ func BenchmarkLargeBallast(b *testing.B) {
 	}, count)
 }
 
-// largeSlabs has slabs adopt large objects. From the third count on, which is the meter's
-// drain, no object waits in its pool.
-func largeSlabs(b *testing.B, bytes int) {
-	p, calls := newPool(bytes), 0
-	larges(b, adopts(p), func() meter.Blocks {
+func BenchmarkLargeGuardian(b *testing.B) { larges(b, guard, count) }
+
+// flushing counts the objects. From the third count on, which is the meter's drain, it first
+// frees those that wait.
+func flushing(flush func()) func() meter.Blocks {
+	calls := 0
+	return func() meter.Blocks {
 		if calls++; calls > 2 {
-			kept = nil
-			p.Flush()
+			flush()
 		}
 		return count()
-	})
+	}
+}
+
+// BenchmarkLargeLate frees objects by hand, but as late as finalizers on 64 bytes do: when 4 MiB
+// of such handles would have been allocated.
+func BenchmarkLargeLate(b *testing.B) {
+	waiting := make([]object, 0, 4<<20/64)
+	freeWaiting := func() {
+		for _, o := range waiting {
+			free(o)
+		}
+		waiting = waiting[:0]
+	}
+	larges(b, func(o object) {
+		if waiting = append(waiting, o); len(waiting) == cap(waiting) {
+			freeWaiting()
+		}
+	}, flushing(freeWaiting))
+}
+
+// largeSlabs has slabs adopt large objects.
+func largeSlabs(b *testing.B, bytes int) {
+	p := newPool(bytes)
+	larges(b, adopts(p), flushing(func() {
+		kept = nil
+		p.Flush()
+	}))
 }
 
 func BenchmarkLargeAdopted(b *testing.B) { largeSlabs(b, large) }
 
 func BenchmarkLargeUnseen(b *testing.B) { largeSlabs(b, 0) }
+
+// largeLives keeps 10,000 large objects. Each operation closes a random one and opens another.
+func largeLives(b *testing.B, open func(o object) closer) {
+	if trial(b) {
+		return
+	}
+	chance := rand.New(rand.NewSource(1))
+	live := make([]closer, 10_000)
+	for i := range live {
+		live[i] = open(newObject(large))
+	}
+	m := meter.Start(b, count)
+	for i := 0; i < b.N; i++ {
+		at := chance.Intn(len(live))
+		live[at].close()
+		live[at] = open(newObject(large))
+	}
+	m.Stop()
+	for _, one := range live {
+		one.close()
+	}
+}
+
+func BenchmarkLargeLivesFree(b *testing.B) {
+	largeLives(b, func(o object) closer { return &handle8{o} })
+}
+
+func BenchmarkLargeLivesFinalizer(b *testing.B) {
+	largeLives(b, func(o object) closer {
+		h := &handle64{handle8: handle8{o}}
+		runtime.SetFinalizer(h, func(h *handle64) { h.free() })
+		return h
+	})
+}
+
+// largeLivesSlabs has slabs adopt the objects; with atOnce each Close frees its object itself.
+func largeLivesSlabs(b *testing.B, atOnce bool) {
+	p := &slab.Pool[object]{Free: freeAll, Bytes: large, AtOnce: atOnce}
+	largeLives(b, func(o object) closer { return &adopted{handle: p.Adopt(o)} })
+}
+
+func BenchmarkLargeLivesAdopted(b *testing.B) { largeLivesSlabs(b, false) }
+
+func BenchmarkLargeLivesAtOnce(b *testing.B) { largeLivesSlabs(b, true) }
 
 // --- Tests -----------------------------------------------------------------------------
 
