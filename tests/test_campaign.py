@@ -118,6 +118,20 @@ def test_a_precise_case_runs_pinned_without_inherited_settings(tmp_path, monkeyp
     assert (tmp_path / "nproc").read_text().strip() == "1"
 
 
+@pytest.mark.parametrize(
+    ("case", "variable"),
+    [
+        ("TreesDropped/gomemlimit=8MiB", "GOMEMLIMIT=8MiB"),
+        ("LargeAdopted/arenas=1", "MALLOC_ARENA_MAX=1"),
+    ],
+)
+def test_a_case_sets_a_variable_of_its_process(tmp_path, case, variable):
+    sized = recordings.job(case)
+    binary = program(tmp_path, f'env > "{tmp_path}/env"; line "$name"')
+    run_sample(binary, sized, tmp_path)
+    assert variable in (tmp_path / "env").read_text().splitlines()
+
+
 # --- rounds ---------------------------------------------------------------------
 
 

@@ -13,7 +13,8 @@ skipped, as the format's definition says (golang.org/design/14313-benchmark-form
 
 Some lines are skipped and reported with file and line: malformed results, bytes that are
 not text, and in a run's file a last line without its newline (an interrupted write). Our
-metrics are counts, times and sizes, so `measured` values are between 0 and 1e18.
+metrics are counts, times and sizes, so `measured` values are between 0 and 1e18. Only the C blocks
+that a loop leaves can be fewer than it found.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ PREFIX = "Benchmark"
 LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process
 MOST_UNITS = 200  # of a line; ours have up to 94
 _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
+_LEFT = ("c-unfreed-loop", "c-unfreed-drained")  # less those before the loop
 _CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
 _ANNOUNCED = re.compile(rf"{PREFIX}\S*")  # by go test -v, before the result
 _WITHIN = re.compile(rf"(.{{1,200}}?){PREFIX}\S*[\s|]+\d+[\s|]+\S+\s+[^\d\s]")
@@ -171,8 +173,8 @@ def _result(line: str, config: Config, measured: bool) -> Sample:
     units = tuple(fields[3::2])
     _check_units(units)
     metrics = dict(zip(units, map(_parse_value, fields[2::2]), strict=True))
-    for value in metrics.values() if measured else ():
-        if not 0 <= value <= LARGEST:
+    for unit, value in metrics.items() if measured else ():
+        if not 0 <= (abs(value) if unit in _LEFT else value) <= LARGEST:
             raise ValueError(f"a value is not between 0 and {LARGEST:.0e}: {value:g}")
     return Sample(name, int(fields[1]), metrics, keys, procs, config)
 
