@@ -81,6 +81,11 @@ def test_a_bad_line_is_reported_and_the_rest_is_used(line, why):
     assert len(str(problem).encode()) < 250  # so it can be printed
 
 
+def test_a_loop_may_leave_fewer_blocks_than_it_found():
+    assert one("BenchmarkX 100 1 ns/op -3 c-unfreed-loop").metrics["c-unfreed-loop"] == -3
+    assert parse("BenchmarkX 100 1 ns/op -2e18 c-unfreed-loop").errors
+
+
 def test_what_others_measured_may_be_any_number_and_has_its_configuration():
     text = f"pkg: a\nBenchmarkX\ncpu:\n{GOOD.replace('60.61', '-Inf')}\n"
     found = parse(text, measured=False)
