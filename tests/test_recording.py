@@ -69,7 +69,7 @@ def recording(tmp_path_factory) -> Recording:
     ("quantity", "value"),
     [
         (Ratio(AUTO, FREE), 700 / 80),
-        (CLAIMS["L3"].quantity, 0.145),
+        (CLAIMS["L3"].quantity, 0.137),
         (Amount(DUMMY, "c_unfreed_drained"), 1_600_000),
         (SavedShare(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
         (Difference(Ratio(AUTO, FREE, "gc_cycles")), 3),
