@@ -34,8 +34,8 @@
 //
 // # When to use something else
 //
-// If most objects are forgotten, slabs (package slab) cost less, and so does a finalizer for
-// each object. If thousands are closed together and two collections follow, the pool is empty
+// If most objects are forgotten, slabs (package slab) cost less, and so may a finalizer on a
+// larger handle for each object. If thousands are closed together and two collections follow, the pool is empty
 // again: then keep the guardians in a list of your own, under a mutex. The errors of frees
 // that a finalizer calls are lost.
 package guardian
