@@ -213,17 +213,17 @@ def of(benchmark: str, keys: Keys | None = None) -> Benchmark:
 
     One that is not in the table is named by itself. Raises GccostError if two lines disagree.
     """
+    fitting = [line for line in table().get(benchmark, ()) if line.fits(keys or {})]
     said: dict[str, _Line] = {}
-    for line in table().get(benchmark, ()):
-        for column in line.said if line.fits(keys or {}) else ():
-            other = said.get(column, line)
-            mine, theirs = line.said[column], other.said[column]
+    for line in sorted(fitting, key=lambda each: -len(each.cases)):  # more keys come first
+        for column, mine in line.said.items():
+            other = said.setdefault(column, line)
+            theirs = other.said[column]
             if mine != theirs and len(line.cases) == len(other.cases):
                 raise GccostError(
                     f"{benchmark} has two of {column}: {mine}, and {theirs} in {other.where}",
                     line.where,
                     "say it once, or add a line with more keys",
                 )
-            said[column] = line
     found = {column: line.said[column] for column, line in said.items()}
     return Benchmark(benchmark, **{"variant": benchmark} | found)
