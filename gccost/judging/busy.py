@@ -17,7 +17,7 @@ def delays(samples: pd.DataFrame) -> pd.Series:
     """
     if "run_delay_share" not in samples:
         return pd.Series(dtype=float)
-    alone = samples[~samples["name"].str.contains("/load=busy")]
+    alone = samples[~samples["name"].str.contains("/load=(?:busy|full)")]
     of = alone["name"].str.split("/").str[0]
     for benchmark in benchmarks.table():
         own = alone[of == benchmark]

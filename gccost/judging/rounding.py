@@ -54,7 +54,7 @@ WHOLE: Mapping[str, tuple[str, str]] = {
     "allocations": (" more", " more"),  # per operation, than another variant
     "registrations": (" more", " more"),  # per object, than another variant
     "cycles": (" cycle", " cycles"),
-    "blocks": (" blocks", " blocks"),
+    "blocks": (" block", " blocks"),
     "sizes": (" size", " sizes"),
 }
 """What follows one, and any other number, of units that are usually whole."""

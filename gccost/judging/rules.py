@@ -132,11 +132,12 @@ def asked(rule: Rule, published: float, bar: float | tuple[float, float]) -> Rul
 def region(low: float, high: float, unit: str) -> str:
     """The range between two bounds in words; either may be infinite."""
     least, most = (rounding.value(bound, unit) for bound in (low, high))
+    is_whole = unit in rounding.WHOLE
     if high == math.inf:
-        return f"above {least}"
+        return f"at least {least}" if is_whole else f"above {least}"
     if low == -math.inf:
-        return f"below {most}"
-    if unit in rounding.WHOLE:
+        return f"at most {most}" if is_whole else f"below {most}"
+    if is_whole:
         least = rounding.plain(low)  # the unit stands once
     return f"between {least} and {most}"
 

@@ -61,7 +61,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "profile": ("cpu",),
     "runtime": (STOCK, "hint", "index", "plus", "requeue", *EXPERIMENTS),
     "method": ("rounds", "count"),
-    "load": ("quiet", "busy"),
+    "load": ("quiet", "busy", "full"),
     "gc": ("G1", "Serial", "Parallel", "Z", "Shenandoah", "Epsilon"),
     "escape": ("off",),
     "finalization": ("enabled", "disabled"),

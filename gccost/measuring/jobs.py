@@ -52,8 +52,15 @@ _COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds"
 GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
 PROCESSES = 4  # of a short loop in a round: one would give a chance value
 COUNTED = 10  # samples of one process, of a case that is measured as go test -count does
-# Keeps a core busy while a command runs.
-_BUSY = 'while :; do :; done & "$@"; ended=$?; kill $!; exit $ended'
+# What keeps CPUs busy while a command runs: a loop, or one for each CPU.
+_LOADS = {
+    "busy": 'while :; do :; done & "$@"; ended=$?; kill $!; exit $ended',
+    "full": (
+        "for cpu in $(seq $(nproc || getconf _NPROCESSORS_ONLN)); do"
+        ' while :; do :; done & loops="$loops $!"; done;'
+        ' "$@"; ended=$?; kill $loops; exit $ended'
+    ),
+}
 
 Job = dict[str, Any]
 """A row: a column's value by its name; without the settings that the case lacks."""
@@ -187,7 +194,8 @@ def _command(full: str, program: str, n: int) -> str:
         parts = [f"^Benchmark({benchmark})$", *(f"^{part}$" for part in printed.split("/")[1:])]
         bounded = [f"-test.benchtime={n}x"] if n else []
         counted = [f"-test.count={COUNTED}"] if keys.get("method") == "count" else []
-        beside = ["sh", "-c", _BUSY, "sh"] if keys.get("load") == "busy" else []
+        load = _LOADS.get(keys.get("load", ""))
+        beside = ["sh", "-c", load, "sh"] if load else []
         command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}"]
         return shlex.join([*beside, *command, *bounded, *counted])
     options = [*_ALWAYS]

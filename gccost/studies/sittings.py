@@ -1,4 +1,4 @@
-"""Do sittings agree? The headline ratios, each measured anew in every sitting of a run."""
+"""Do sittings agree, and what does load change? The headline ratios, measured in every sitting."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def _agree(name: str, over: str, releases: tuple[str, ...]) -> Claim:
     return Claim(name, "how-far-sittings-differ", ratio, Agrees(), releases)
 
 
+CASES = """
+    standard AllocateFree|AllocateAuto/load=full/go=document|today
+    standard AllocateFree|AllocateCleanup/load=full/go=issue|today
+"""
+
 CLAIMS = (
     _agree("X9d", "AllocateAuto", (DOCUMENT_GO, TODAY_GO)),
     _agree("X9e", "AllocateCleanup", (ISSUE_GO, TODAY_GO)),
@@ -23,7 +28,8 @@ STUDY = Study(
     name="sittings",
     report="standard",  # one sitting alone shows nothing
     chapter="09-how-sure",
-    question="Do sittings of one machine agree?",
+    question="Do sittings of one machine agree, and what does load change?",
+    cases=CASES,
     document=DOCUMENT_GO,
     claims=CLAIMS,
 )
