@@ -259,7 +259,8 @@ class Results:
     ) -> pd.DataFrame:
         """Each sitting of a run by itself, next to the others, for claims on ratios.
 
-        The run is the one shown, or the recorded one if that has more sittings.
+        The run is the one shown, or the recorded one if that has more sittings; of recorded
+        machines, the one that chapters show.
 
         A row per claim, release and sitting: value, low and high (95 %) of the sitting, or of its
         first `rounds`; others (the other sittings' ratio); error and half_width (logs); covers and
@@ -273,9 +274,9 @@ class Results:
 
     @property
     def _longest(self) -> tuple[Run, list[Study]]:
-        """The run shown, or recorded, with the most sittings; and the studies."""
+        """The run shown, or that of the recorded machine, with the most sittings; the studies."""
         recordings = [study.recording for study in self.studies.values()]
-        known = [*(each.run for each in recordings), *recorded()]
+        known = [*(each.run for each in recordings), *recorded()[-1:]]
         most = max(known, key=lambda run: len(run.manifest()["sittings"]))
         return most, [each.study for each in recordings]
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+from contextlib import suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import recordings
+from faketools import wait_for
 
 from gccost import paths
 from gccost.errors import GccostError
@@ -211,3 +217,22 @@ def test_a_job_has_its_own_rounds_from_the_standard_budget_on(budget, rounds):
 def test_a_job_is_measured_on_a_machine_that_has_just_its_cpus():
     job = recordings.job("AllocateFree") | {"cpus": 2}
     assert [planning.fitting([job], {"allowed_cpus": cpus}) for cpus in (1, 2)] == [[], [job]]
+
+
+@pytest.mark.parametrize(("load", "loops"), [("busy", 1), ("full", len(os.sched_getaffinity(0)))])
+def test_loops_run_next_to_a_program_under_load_and_end_with_it(tmp_path, load, loops):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\ncat /proc/$PPID/task/$PPID/children\nexit 3\n")
+    program.chmod(0o755)
+    job = jobs.job(f"AllocateFree/load={load}", TODAY_GO)
+    command = shlex.split(job["argv"].replace("{program}", str(program)))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert len(done.stdout.split()) == loops + 1
+    assert wait_for(lambda: not any(map(is_running, done.stdout.split())))
+
+
+def is_running(pid: str) -> bool:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
+from gccost.judging import rounding
 from gccost.judging.agreement import tolerances
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row, Tested
@@ -46,6 +47,6 @@ def result(allowed: Mapping[tuple[str, str], float], row: Row | None) -> str:
     if tolerance := allowed.get((row.claim.id, row.toolchain)):
         middle = row.estimate.value
         quick = replace(row.estimate, low=middle / tolerance, high=middle * tolerance)
-        ranged = replace(row, estimate=quick)
-        value = f"{measured_text(ranged).replace('(', '(quick: ')}, "
+        ends = rounding.ends(quick, row.unit)
+        value = f"{rounding.value(middle, row.unit)} (quick: {ends}), "
     return f"{row.toolchain}: {value}**{row.said}**"
