@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pytest
 import recordings
 from click.testing import CliRunner
 
 from gccost import cli
-from gccost.judging.agreement import agreement
+from gccost.judging.agreement import agreement, by_chance
 from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run
 from gccost.studies import STUDIES
@@ -34,24 +35,33 @@ def test_a_figure_agrees_within_the_tolerance_of_a_quick_run(tmp_path):
     }
     assert found[4]["factor"] == pytest.approx(4 * found[1]["factor"], rel=0.01)
     assert 1 < found[4]["tolerance"] < 4
-    assert [row["agrees"] for row in found.values()] == [True, False, False]
-    assert found[0.05]["verdict"] == "does not hold"
+    assert [row["inside"] for row in found.values()] == [True, False, False]
+    assert [row["contradicts"] for row in found.values()] == [False, False, True]
 
 
 def test_without_a_tolerance_only_the_verdicts_are_compared(tmp_path):
     run = recordings.record(tmp_path, "siebenmann")
     found = agreement(run, [STUDIES["siebenmann"]]).set_index("id")
     assert math.isnan(found.loc["S7", "tolerance"].iloc[0])
-    assert found.loc["S7", "agrees"].all()
+    assert found.loc["S7", "inside"].isna().all()
+    assert not found.loc["S7", "contradicts"].any()
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1, 0), (4, 1)])
-def test_the_exit_code_says_whether_all_agree(tmp_path, monkeypatch, factor, code):
+def test_the_exit_code_says_whether_a_run_agrees(tmp_path, monkeypatch, factor, code):
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path))
     times_as_slow(tmp_path, factor)
     done = CliRunner().invoke(cli.main, ["agree"])
     assert done.exit_code == code, done.output
-    assert "agree with the recorded run" in done.output
+    outside, contradicting = (0, 0) if code == 0 else (6, 2)
+    assert f"tolerances: {outside} of 8 figures (by chance up to 1)" in done.output
+    assert f"recorded run: {contradicting} of 8 verdicts" in done.output
+
+
+@pytest.mark.parametrize(("figures", "most"), [(1, 0), (10, 1), (83, 3)])
+def test_a_few_figures_may_lie_outside_by_chance(figures, most):
+    found = pd.DataFrame({"inside": [True] * figures + [None]}).astype("boolean")
+    assert by_chance(found) == most
 
 
 def test_without_a_run_it_says_how_to_measure_one(tmp_path, monkeypatch):

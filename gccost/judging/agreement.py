@@ -7,17 +7,18 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+import scipy  # its parts are loaded when they are used
 
 from gccost.judging import leaving_out, ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.measuring.runs import Run
-from gccost.stats import FEWEST
+from gccost.stats import FEWEST, JUDGED
 
 _COLUMNS = [
     *("id", "release", "verdict", "recorded_verdict", "value", "recorded_value"),
-    *("factor", "tolerance", "agrees"),
+    *("factor", "tolerance", "inside", "contradicts"),
 ]
 
 
@@ -39,9 +40,9 @@ def tolerances(recordings: Iterable[Recording]) -> dict[tuple[str, str], float]:
 def agreement(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     """A row per claim and release of which the run and the recorded one have a verdict.
 
-    `factor` is value over recorded value; it may lie between 1/`tolerance` and `tolerance`. Both
-    are NaN without a tolerance. `agrees` says that it does, if there is one, and that the claim
-    does not hold in one run and fail in the other.
+    `factor` is value over recorded value, and `inside` says whether it lies between 1/`tolerance`
+    and `tolerance`; they are NA without a tolerance. `contradicts` says that the claim holds in
+    one run and does not hold in the other.
     """
     own = {each.name: Recording(each, run) for each in studies if each.name in run.studies}
     recorded = {name: each.recorded for name, each in own.items() if each.recorded}
@@ -49,16 +50,21 @@ def agreement(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     allowed = tolerances(recorded.values())
     pairs = zip(ledger.rows(own, both), ledger.rows(recorded, both), strict=True)
     rows = [_row(*pair, allowed) for pair in pairs if all(row.judged.n for row in pair)]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=_COLUMNS).astype({"inside": "boolean"})
+
+
+def by_chance(found: pd.DataFrame) -> int:
+    """The most figures that lie outside their tolerances in 99 % of runs that agree."""
+    return int(scipy.stats.binom.ppf(JUDGED, found["inside"].count(), 1 - JUDGED))
 
 
 def _row(mine: Row, other: Row, allowed: dict[tuple[str, str], float]) -> list[object]:
     where = mine.claim.id, mine.toolchain
     verdicts = [str(mine.verdict), str(other.verdict)]
     values = [mine.estimate.value, other.estimate.value]
-    agrees = set(verdicts) != leaving_out.DECIDED
+    contradicts = set(verdicts) == leaving_out.DECIDED
     if where not in allowed:
-        return [*where, *verdicts, *values, math.nan, math.nan, agrees]
+        return [*where, *verdicts, *values, math.nan, math.nan, None, contradicts]
     factor, tolerance = values[0] / values[1], allowed[where]
-    within = 1 / tolerance <= factor <= tolerance
-    return [*where, *verdicts, *values, factor, tolerance, agrees and within]
+    inside = 1 / tolerance <= factor <= tolerance
+    return [*where, *verdicts, *values, factor, tolerance, inside, contradicts]
