@@ -250,6 +250,7 @@ def agree() -> None:
     outside it by chance. The exit code is 1 if more do than chance explains, or if a claim holds
     in one run and does not hold in the other.
     """
+    from gccost.judging import busy, samples
     from gccost.judging.agreement import agreement, by_chance
 
     own = runs.all_runs(paths.runs())
@@ -263,6 +264,8 @@ def agree() -> None:
         f"outside their tolerances: {outside} of {found['inside'].count()} figures (by chance up "
         f"to {expected}); contradicting the recorded run: {contradictions} of {len(found)} verdicts"
     )
+    if (busy.delays(samples.of_run(own[-1]).frame) > busy.BUSY).any():
+        click.echo("other programs kept the machine busy; measure while nothing else runs")
     sys.exit(1 if outside > expected or contradictions else 0)
 
 

@@ -58,6 +58,18 @@ def test_the_exit_code_says_whether_a_run_agrees(tmp_path, monkeypatch, factor, 
     assert f"recorded run: {contradicting} of 8 verdicts" in done.output
 
 
+@pytest.mark.parametrize("delay", [0.02, 0.5])
+def test_a_run_on_a_busy_machine_is_named(tmp_path, monkeypatch, delay):
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path))
+
+    def change(job: Job, number: int, metrics: recordings.Metrics) -> None:
+        metrics["run-delay-share"] = delay
+
+    recordings.record(tmp_path, ns=recordings.AS_RECORDED, change=change)
+    done = CliRunner().invoke(cli.main, ["agree"])
+    assert ("kept the machine busy" in done.output) == (delay > 0.1)
+
+
 @pytest.mark.parametrize(("figures", "most"), [(1, 0), (10, 1), (83, 3)])
 def test_a_few_figures_may_lie_outside_by_chance(figures, most):
     found = pd.DataFrame({"inside": [True] * figures + [None]}).astype("boolean")
