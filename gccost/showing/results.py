@@ -190,26 +190,33 @@ def ledger(rows: Sequence[Row]) -> Markup:
 def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup | None:
     """The verdicts that several machines have, or why one has none, as a table that opens.
 
-    None if no claim was tested on two machines.
+    A column for each machine. None if no claim was tested on two machines.
     """
-    cells: dict[tuple[str, str], list[list[str | Cell]]] = {}
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for label, rows in ledgers.items():
         if isinstance(rows, str):
-            cells["", label] = [["–", "–", label, "–", tables.printable(rows)]]
+            cells.setdefault(_UNJUDGED, {})[label] = Cell(tables.printable(rows))
             continue
         for row in rows:
             if row.verdict.label not in (Label.UNMEASURED, Label.UNTESTABLE):
-                at = row.claim.id, row.toolchain
-                verdict = Cell(row.said, row.verdict.reason)
-                cells.setdefault(at, []).append([*at, label, cell(row), verdict])
-    shared = [rows for at, rows in cells.items() if len(rows) > 1 or not at[0]]
+                shown = cell(row)
+                judged = Cell(f"{shown.text} {row.said}", shown.note)
+                cells.setdefault((row.claim.id, row.toolchain), {})[label] = judged
+    shared = [
+        [*at, *(of.get(label, "–") for label in ledgers)]
+        for at, of in cells.items()
+        if len(of) > 1 or at == _UNJUDGED
+    ]
     if not shared:
         return None
-    header = ("claim", "on", "machine", "measured (95 %)", "verdict")
-    whole = tables.table(header, [row for rows in shared for row in rows], merged={0, 1})
+    whole = tables.table(("claim", "on", *ledgers), shared, merged={0})
     line = f"The verdicts of {len(ledgers)} recorded machines, whose samples are never pooled"
     page = f"<details><summary>{line}</summary>{whole.html}</details>"
     return Markup(page, f"{line}\n{whole.text}")
+
+
+# Where the table of machines says of one that it cannot be judged.
+_UNJUDGED = ("–", "–")
 
 
 def csv(rows: Sequence[Row]) -> str:
