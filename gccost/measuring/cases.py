@@ -42,8 +42,11 @@ class Budget:
 
     @property
     def most(self) -> float:
-        """The seconds after which even the first rounds end."""
-        return 1.5 * self.seconds or math.inf
+        """The seconds after which even the first rounds end.
+
+        Large, because two rounds are worth nothing: an estimate needs three.
+        """
+        return 3 * self.seconds or math.inf
 
     def left(self, began: float, now: float, pages: float) -> Budget:
         """The budget of a campaign that starts now; the report began then, in Unix seconds.
