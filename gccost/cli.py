@@ -259,10 +259,11 @@ def agree() -> None:
     found = agreement(own[-1], _chosen())
     click.echo(found.round(3).to_string(index=False, na_rep="–"))
     outside, expected = (~found["inside"]).sum(), by_chance(found)
-    contradictions = found["contradicts"].sum()
+    contradictions, compared = found["contradicts"].sum(), found["value"].count()
     click.echo(
         f"outside their tolerances: {outside} of {found['inside'].count()} figures (by chance up "
-        f"to {expected}); contradicting the recorded run: {contradictions} of {len(found)} verdicts"
+        f"to {expected}); contradicting the recorded run: {contradictions} of {compared} verdicts; "
+        f"not compared, because your run has too few rounds: {len(found) - compared}"
     )
     if (busy.delays(samples.of_run(own[-1]).frame) > busy.BUSY).any():
         click.echo("other programs kept the machine busy; measure while nothing else runs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -56,6 +57,14 @@ def test_the_exit_code_says_whether_a_run_agrees(tmp_path, monkeypatch, factor, 
     outside, contradicting = (0, 0) if code == 0 else (6, 2)
     assert f"tolerances: {outside} of 8 figures (by chance up to 1)" in done.output
     assert f"recorded run: {contradicting} of 8 verdicts" in done.output
+
+
+def test_figures_of_too_few_rounds_are_counted_and_not_compared(tmp_path, monkeypatch):
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path))
+    recordings.record(tmp_path, rounds=2, ns=recordings.AS_RECORDED)
+    done = CliRunner().invoke(cli.main, ["agree"])
+    assert "tolerances: 0 of 0 figures" in done.output
+    assert re.search(r"too few rounds: [1-9]", done.output)
 
 
 @pytest.mark.parametrize("delay", [0.02, 0.5])

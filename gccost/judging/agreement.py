@@ -38,18 +38,19 @@ def tolerances(recordings: Iterable[Recording]) -> dict[tuple[str, str], float]:
 
 
 def agreement(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
-    """A row per claim and release of which the run and the recorded one have a verdict.
+    """A row per claim and release of the run's studies on which the recorded run has a figure.
 
-    `factor` is value over recorded value, and `inside` says whether it lies between 1/`tolerance`
-    and `tolerance`; they are NA without a tolerance. `contradicts` says that the claim holds in
-    one run and does not hold in the other.
+    `value` is NA where the run has too few rounds. `factor` is value over recorded value, and
+    `inside` says whether it lies between 1/`tolerance` and `tolerance`; they are NA without a
+    value or a tolerance. `contradicts` says that the claim holds in one run and does not hold in
+    the other.
     """
     own = {each.name: Recording(each, run) for each in studies if each.name in run.studies}
     recorded = {name: each.recorded for name, each in own.items() if each.recorded}
     both = [own[name].study for name in recorded]
     allowed = tolerances(recorded.values())
     pairs = zip(ledger.rows(own, both), ledger.rows(recorded, both), strict=True)
-    rows = [_row(*pair, allowed) for pair in pairs if all(row.judged.n for row in pair)]
+    rows = [_row(*pair, allowed) for pair in pairs if pair[1].judged.n]
     return pd.DataFrame(rows, columns=_COLUMNS).astype({"inside": "boolean"})
 
 
@@ -61,9 +62,9 @@ def by_chance(found: pd.DataFrame) -> int:
 def _row(mine: Row, other: Row, allowed: dict[tuple[str, str], float]) -> list[object]:
     where = mine.claim.id, mine.toolchain
     verdicts = [str(mine.verdict), str(other.verdict)]
-    values = [mine.estimate.value, other.estimate.value]
+    values = [mine.estimate.value if mine.judged.n else math.nan, other.estimate.value]
     contradicts = set(verdicts) == leaving_out.DECIDED
-    if where not in allowed:
+    if where not in allowed or not mine.judged.n:
         return [*where, *verdicts, *values, math.nan, math.nan, None, contradicts]
     factor, tolerance = values[0] / values[1], allowed[where]
     inside = 1 / tolerance <= factor <= tolerance
