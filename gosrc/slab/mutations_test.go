@@ -21,7 +21,7 @@ var mutations = []struct{ what, old, new string }{
 	{"a panic does not end a use", "	defer h.used()\n	return f(h.object())\n}\n\n// Use is", "	err := f(h.object())\n	h.used()\n	return err\n}\n\n// Use is"},
 	{"a panic does not end a use with a result", "	defer h.used()\n	return f(h.object())\n}\n\nfunc", "	result, err = f(h.object())\n	h.used()\n	return result, err\n}\n\nfunc"},
 	{"the timer does not free waiting objects", "time.AfterFunc(delay, c.tick)", "_ = c.tick"},
-	{"Flush skips the lanes", "range c.lanes {\n\t\tl := &c.lanes[i]", "range c.lanes[:0] {\n\t\tl := &c.lanes[i]"},
+	{"Flush skips the lanes", "range c.lanes {\n\t\tl := &c.lanes[i]\n\t\tl.mu.Lock()\n\t\tdead", "range c.lanes[:0] {\n\t\tl := &c.lanes[i]\n\t\tl.mu.Lock()\n\t\tdead"},
 	{"slabs have no finalizer", "	runtime.SetFinalizer(&o.cells[0], c.died)\n", ""},
 	{"the last cell of a slab is not freed", "unsafe.Slice(first, int(first.cells))", "unsafe.Slice(first, int(first.cells)-1)"},
 	{"new slabs do not free more if too much waits", "c.waiting > c.most", "false"},
@@ -30,7 +30,7 @@ var mutations = []struct{ what, old, new string }{
 	{"ticks leave no slabs to calls", "n > 16*int(c.busy.Swap(0))", "c.busy.Swap(0) >= 0"},
 	{"calls do not count what they free", "\t\tc.busy.Add(1)\n", ""},
 	{"a tick always schedules another", "again = c.slabs() > 0", "again = true"},
-	{"a serial pool takes no turns", "serial: p.Serial}", "serial: false}"},
+	{"a serial pool takes no turns", "serial: p.Serial,", "serial: false,"},
 	{"Make takes no turn", "\ts.core.enter(true)\n\tdefer s.core.leave()\n", ""},
 	{"Close of an AtOnce pool takes no turn", "\t\tc.enter(true)\n\t\tdefer c.leave()\n", ""},
 	{"a full lane takes no turn", " && c.enter(false) {\n\t\tfull, l", " {\n\t\tfull, l"},
@@ -42,7 +42,7 @@ var mutations = []struct{ what, old, new string }{
 	{"Flush does not register the slabs that it ends", "\tc.retire(o)\n\tc.release(unused)", "\tc.release(unused)"},
 	{"Flush keeps unused objects", "\tc.retire(o)\n\tc.release(unused)", "\tc.retire(o)"},
 	{"Flush frees unused objects twice", "\t\tcell.state.Store(closed)\n", ""},
-	{"Flush frees handed-out objects", "range o.cells[o.next:] {", "range o.cells[o.next-1:] {"},
+	{"Flush frees handed-out objects", "range o.cells[o.next:] {\n\t\tcell := &o.cells[o.next+i]\n\t\tcell.state", "range o.cells[o.next-1:] {\n\t\tcell := &o.cells[o.next-1+i]\n\t\tcell.state"},
 	{"Flush does not free what Free closes", "\tfor c.freeClosed() || c.freeOne() {\n\t}", "\tc.freeClosed()\n\tfor c.freeOne() {\n\t}"},
 	{"a Go map is accepted", "case reflect.Chan, reflect.Func, reflect.Map:", "case reflect.Chan, reflect.Func:"},
 	{"negative Handles are used", "if s.handles <= 0 {", "if s.handles == 0 {"},
@@ -86,12 +86,17 @@ var mutations = []struct{ what, old, new string }{
 
 // TestTestsFindMutations runs the other tests on the package with each mutation.
 func TestTestsFindMutations(t *testing.T) {
-	if !*mutate {
-		t.Skip("takes minutes; run with -mutations")
-	}
 	source, err := os.ReadFile("slab.go")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, m := range mutations {
+		if strings.Count(string(source), m.old) != 1 {
+			t.Fatalf("%s: its text does not occur exactly once in slab.go", m.what)
+		}
+	}
+	if !*mutate {
+		t.Skip("takes minutes; run with -mutations")
 	}
 	folder := t.TempDir()
 	if out, err := exec.Command("cp", "-r", ".", folder).CombinedOutput(); err != nil {
@@ -111,10 +116,6 @@ func TestTestsFindMutations(t *testing.T) {
 		t.Fatal("the tests fail without a mutation: ", out)
 	}
 	for _, m := range mutations {
-		if strings.Count(string(source), m.old) != 1 {
-			t.Errorf("%s: its text does not occur exactly once in slab.go", m.what)
-			continue
-		}
 		text := strings.Replace(string(source), m.old, m.new, 1)
 		out, err := run(text)
 		switch {
