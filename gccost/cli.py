@@ -263,7 +263,7 @@ def agree() -> None:
     click.echo(
         f"outside their tolerances: {outside} of {found['inside'].count()} figures (by chance up "
         f"to {expected}); contradicting the recorded run: {contradictions} of {compared} verdicts; "
-        f"not compared, because your run has too few rounds: {len(found) - compared}"
+        f"without a figure in your run: {len(found) - compared}"
     )
     if (busy.delays(samples.of_run(own[-1]).frame) > busy.BUSY).any():
         click.echo("other programs kept the machine busy; measure while nothing else runs")

@@ -40,7 +40,7 @@ def tolerances(recordings: Iterable[Recording]) -> dict[tuple[str, str], float]:
 def agreement(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     """A row per claim and release of the run's studies on which the recorded run has a figure.
 
-    `value` is NA where the run has too few rounds. `factor` is value over recorded value, and
+    `value` is NA where the run has no figure. `factor` is value over recorded value, and
     `inside` says whether it lies between 1/`tolerance` and `tolerance`; they are NA without a
     value or a tolerance. `contradicts` says that the claim holds in one run and does not hold in
     the other.
