@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import exp, fsum, inf, isfinite, isnan, log, nan, pi, sqrt
 from typing import NamedTuple
 
@@ -53,7 +53,8 @@ class Sitting(NamedTuple):
     rounds: int
 
 
-class Figure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Figure:
     """A value in each sitting, by the sitting's number.
 
     `spread` is the standard deviation between sittings that the kinds of its loops show, in the
@@ -62,11 +63,11 @@ class Figure(NamedTuple):
     `recorded` is the recorded run's figure of the same thing.
     """
 
-    sittings: Mapping[float, Sitting] = {}
+    sittings: Mapping[float, Sitting] = field(default_factory=dict)
     spread: float = nan
     n: int = 0
     costs: int = 1
-    controls: Mapping[str, Figure] = {}
+    controls: Mapping[str, Figure] = field(default_factory=dict)
     recorded: Figure | None = None
 
     def __repr__(self) -> str:

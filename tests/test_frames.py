@@ -77,6 +77,7 @@ def test_groupby_of_the_keys_and_cost_reproduce_the_costs(name):
     cases = study.samples().groupby(study.keys, dropna=False, observed=True, sort=False)
     by_hand = cases.apply(gccost.cost).dropna(subset="value").reset_index()
     by_hand = by_hand.astype({"rounds": int, "n": int})
+    assert set(costs[["figure"]].to_string(header=False, index=False).split()) == {"…"}
     costs = costs.drop(columns="figure")  # the values of sittings, to derive from
     assert_frame_equal(by_hand[costs.columns], costs, check_exact=True, check_dtype=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp, inf, isnan, log, nan, sqrt
 from operator import sub, truediv
 
@@ -104,7 +105,7 @@ def test_a_ratio_is_read_in_each_sitting_and_their_logs_are_averaged():
 
 def test_two_sides_that_were_never_in_one_sitting_have_no_ratio():
     over, under = figure([600.0]), figure([60.0])
-    apart = under._replace(sittings={2.0: under.sittings[1.0]})
+    apart = replace(under, sittings={2.0: under.sittings[1.0]})
     made = estimate(propagate(truediv, [over, apart]))
     assert isnan(made.value)
     assert (made.n, made.rounds) == (0, 0)
@@ -156,11 +157,11 @@ def test_a_ratio_that_is_no_positive_number_in_a_sitting_has_no_value(wrong, at)
     values.insert(at, wrong)
     known = figure([2.0, 2.1, 2.2], 0.01)
     assert isnan(estimate(figure(values, 0.01)).value)
-    assert estimate(known._replace(recorded=figure(values, 0.01))) == estimate(known)
+    assert estimate(replace(known, recorded=figure(values, 0.01))) == estimate(known)
 
 
 def test_the_recorded_figure_of_a_ratio_is_that_of_the_recorded_costs():
-    a, b = (figure([x])._replace(recorded=figure([2 * x, 3 * x])) for x in (A, B))
+    a, b = (replace(figure([x]), recorded=figure([2 * x, 3 * x])) for x in (A, B))
     made = propagate(lambda a, b: a - b, [a, b])
     assert made.recorded == propagate(lambda a, b: a - b, [a.recorded, b.recorded])
     assert propagate(truediv, [a, figure([B])]).recorded is None
@@ -187,14 +188,14 @@ def test_an_interval_is_the_documented_one():
 def test_the_prior_is_what_the_recorded_sittings_show_of_the_same_ratio():
     own, calm, rough = (figure(x, 0.01, 0.1) for x in ([5.0], [5.0] * 17, [3.0, 8.0] * 9))
     alone, with_calm, with_rough = (
-        half(estimate(own._replace(recorded=recorded))) for recorded in (None, calm, rough)
+        half(estimate(replace(own, recorded=recorded))) for recorded in (None, calm, rough)
     )
     assert with_calm < alone < with_rough
     few = figure([3.0, 5.0, 8.0], 0.01)
     expected = t(2, 0.95) * sqrt(between(few)[0] + 0.01**2)
-    assert half(estimate(own._replace(recorded=few))) == pytest.approx(expected)
+    assert half(estimate(replace(own, recorded=few))) == pytest.approx(expected)
     # Two sittings show no spread.
-    assert half(estimate(own._replace(recorded=figure([3.0, 8.0], 0.01)))) == alone
+    assert half(estimate(replace(own, recorded=figure([3.0, 8.0], 0.01)))) == alone
 
 
 def drawn(chance: np.random.Generator, k: int, spread: float) -> Figure:
@@ -215,7 +216,7 @@ def test_intervals_contain_the_truth(k, recorded, spread):
     chance, hits = np.random.default_rng(k), []
     for _ in range(400):
         other = drawn(chance, 17, spread) if recorded else None
-        known = drawn(chance, k, spread)._replace(recorded=other)
+        known = replace(drawn(chance, k, spread), recorded=other)
         hits.append([estimate(known, c).contains(5) for c in (0.5, 0.95)])
     half_of, most = np.mean(hits, axis=0)
     assert 0.45 <= half_of <= 0.70
@@ -243,7 +244,7 @@ def test_one_process_has_a_value_and_no_interval(error):
 
 def test_a_sitting_with_one_process_counts_only_without_better_ones():
     better, worse = figure([6.0, 6.2], 0.01), figure([99.0], 0.01, rounds=1)
-    both = better._replace(sittings={**better.sittings, 3.0: worse.sittings[1.0]})
+    both = replace(better, sittings={**better.sittings, 3.0: worse.sittings[1.0]})
     assert estimate(both) == estimate(better)
     assert estimate(worse).value == pytest.approx(99)
 
@@ -263,11 +264,11 @@ def test_sittings_in_any_order_give_the_same_bytes():
 
     def shuffled(of: Figure) -> Figure:
         numbers = chance.permutation([*of.sittings])
-        return of._replace(sittings={number: of.sittings[number] for number in numbers})
+        return replace(of, sittings={number: of.sittings[number] for number in numbers})
 
-    expected = estimate(known._replace(recorded=recorded))
+    expected = estimate(replace(known, recorded=recorded))
     for _ in range(20):
-        again = shuffled(known)._replace(recorded=shuffled(recorded))
+        again = replace(shuffled(known), recorded=shuffled(recorded))
         assert estimate(again) == expected
         ratio = propagate(truediv, [shuffled(known), shuffled(recorded)])
         assert ratio == propagate(truediv, [known, recorded])
@@ -297,7 +298,7 @@ def test_the_spread_between_sittings_is_beyond_their_own_errors(signed, spread):
 def test_a_ratio_is_at_least_as_wide_as_that_of_its_control():
     a, b = figure([600.0, 605.0], 0.01), figure([60.0, 60.2], 0.01)
     rough = propagate(truediv, [figure([50.0, 70.0], 0.05, 0.2), b])
-    controlled = b._replace(controls={"b again": rough})
+    controlled = replace(b, controls={"b again": rough})
     plain, wide = (propagate(truediv, [a, under]) for under in (b, controlled))
     for confidence in (0.95, JUDGED):
         control = estimate(rough, confidence)
@@ -305,12 +306,12 @@ def test_a_ratio_is_at_least_as_wide_as_that_of_its_control():
         assert half(estimate(wide, confidence)) == pytest.approx(half(control))
     assert estimate(wide).value == estimate(plain).value
     # The recorded sittings show the control's spread too.
-    calm = rough._replace(recorded=figure([1.0] * 17, 0.01))
-    assert half(estimate(wide._replace(controls={"b again": calm}))) < half(estimate(wide))
+    calm = replace(rough, recorded=figure([1.0] * 17, 0.01))
+    assert half(estimate(replace(wide, controls={"b again": calm}))) < half(estimate(wide))
     # A control with too few rounds, or a narrow one, widens nothing, nor is a cost a ratio.
     few = figure([1.0, 9.0], 0.1, rounds=1)
     for control in (few, figure([1.0], 0.001)):
-        made = propagate(truediv, [a, b._replace(controls={"b again": control})])
+        made = propagate(truediv, [a, replace(b, controls={"b again": control})])
         assert estimate(made) == estimate(plain)
     assert estimate(controlled) == estimate(b)
 

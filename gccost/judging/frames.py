@@ -211,10 +211,10 @@ class Frames:
     def costs(self, metric: str = METRIC, **filters: Any) -> pd.DataFrame:
         """A row per measured case: its keys, value, low and high (95 %), rounds, n (processes).
 
-        Each filter is a column. The same as
-        samples(…).groupby(keys, dropna=False).apply(gccost.cost). With fewer than three rounds
-        in every sitting, low and high are NA. Raises GccostError for an unknown metric, filter or
-        value.
+        `gccost.derive` computes from the column `figure`, which is shown as "…". Each filter is a
+        column. The same as samples(…).groupby(keys, dropna=False).apply(gccost.cost). With fewer
+        than three rounds in every sitting, low and high are NA. Raises GccostError for an unknown
+        metric, filter or value.
         """
         costs = self._costs(metric, self._measured(filters))
         return costs[[*_asked(self._keys(filters), filters, costs), *COSTS]]

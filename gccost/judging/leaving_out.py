@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from operator import truediv
 from typing import Any
 
@@ -76,8 +77,8 @@ def left_out(
             continue
         for number in every.sittings:
             others = {k: each for k, each in every.sittings.items() if k != number}
-            rest = every._replace(sittings=others)
-            own = _ratio(quantity, go, apart, whole, number.__eq__)._replace(recorded=rest)
+            rest = replace(every, sittings=others)
+            own = replace(_ratio(quantity, go, apart, whole, number.__eq__), recorded=rest)
             found = _row(claim, words[claim.id]["value"], own, rest)
             rows.append([claim.id, toolchains.title(go), int(number), *found])
     return pd.DataFrame(rows, columns=_COLUMNS)
@@ -91,7 +92,7 @@ def _ratio(
     costs = [part.cost(name, quantity.metric, run, only) for name in names]
     figure = stats.propagate(truediv, costs)
     enough = {k: each for k, each in figure.sittings.items() if each.rounds >= FEWEST}
-    return figure._replace(sittings=enough)
+    return replace(figure, sittings=enough)
 
 
 def _row(claim: Claim, by: float, own: Figure, rest: Figure) -> list[Any]:

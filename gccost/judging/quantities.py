@@ -347,10 +347,10 @@ class SittingsAgree(Quantity):
     def estimate(self, seen: Seen) -> Estimate:
         costs = [seen.cost(case, self.ratio.metric) for case in self.cases]
         whole = stats.propagate(truediv, costs)
-        controls = {name: each._replace(recorded=each) for name, each in whole.controls.items()}
-        alone = whole._replace(recorded=whole, controls=controls)
+        controls = {name: replace(each, recorded=each) for name, each in whole.controls.items()}
+        alone = replace(whole, recorded=whole, controls=controls)
         made = (
-            stats.estimate(alone._replace(sittings={number: each}))
+            stats.estimate(replace(alone, sittings={number: each}))
             for number, each in whole.sittings.items()
         )
         return _agreement([estimate for estimate in made if estimate.rounds >= stats.FEWEST], [])

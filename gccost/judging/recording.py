@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from operator import truediv
 from pathlib import Path
@@ -237,8 +237,8 @@ class Recording:
             if (again := run.cost(control, metric, usual)).n:
                 ratio = stats.propagate(truediv, [again, made])
                 usual_ratio = known.controls.get(control) if known else None
-                controls[control] = ratio._replace(recorded=usual_ratio)
-        return made._replace(controls=controls, recorded=known)
+                controls[control] = replace(ratio, recorded=usual_ratio)
+        return replace(made, controls=controls, recorded=known)
 
     @cached_property
     def _controls(self) -> Mapping[str, list[str]]:
@@ -254,7 +254,7 @@ class Recording:
         of_job = self.cpu_profiles.get(name, {}).items()
         shares = [(sittings.get(round_, 1.0), of(each), each.total) for round_, each in of_job]
         made = kinds.share(pd.DataFrame(shares, columns=["sitting", "share", "total"]).dropna())
-        return made._replace(recorded=self.recorded.share(name, of) if self.recorded else None)
+        return replace(made, recorded=self.recorded.share(name, of) if self.recorded else None)
 
     def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""

@@ -7,6 +7,7 @@ report: the run-to-run spread is shrunk to what was recorded.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ def simulate(
     covered = wrong = undecided = 0
     right = 0 if np.isclose(truth, bound) else int(np.sign(truth - bound))
     for _ in range(campaigns):
-        figure = run(sittings, noise)._replace(recorded=run(recorded, 1.0))
+        figure = replace(run(sittings, noise), recorded=run(recorded, 1.0))
         shown, judged = (estimate(figure, confidence) for confidence in (SHOWN, JUDGED))
         covered += shown.contains(truth)
         side = AtLeast().judge(judged, bound).label
