@@ -43,12 +43,13 @@ What a study gives; filters are keywords, such as gc="on" or variant=["manual fr
     busy                                                the share of time waited, by sitting
     controls, stacks, traces                            A/A ratios; profiles; GC cycles
 
-    samples.groupby(study.keys, dropna=False).apply(gccost.cost)     # the same as costs()
+    samples.groupby(study.keys, dropna=False).apply(gccost.cost)     # as costs()
 
 A mean by fewer columns than `study.keys` mixes cases, such as GC on and off; `cost` refuses that.
 
-Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
-and n (processes). Times are in ns per operation unless a column's name says otherwise.
+Frames of costs and shares have the columns value, low and high (a 95 % confidence interval),
+rounds and n (processes); those of `compare` have a ratio and a difference. Times are in ns per
+operation unless a column's name says otherwise.
 """
 
 from __future__ import annotations
@@ -57,8 +58,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gccost.errors import GccostError, MissingTool
     from gccost.judging.costs import cost, derive, sittings
     from gccost.judging.published import published
+    from gccost.judging.simulation import simulate
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import measure, results
     from gccost.notebook import open_study as open
@@ -68,6 +71,8 @@ if TYPE_CHECKING:
     from gccost.showing.reading import read
 
 __all__ = [
+    "GccostError",
+    "MissingTool",
     "chart",
     "cost",
     "derive",
@@ -83,6 +88,7 @@ __all__ = [
     "read",
     "results",
     "runs",
+    "simulate",
     "sittings",
     "source",
     "times",

@@ -336,7 +336,13 @@ def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
     show_default=True,
     help="The address of the Dask scheduler.",
 )
-@click.option("--machines", default=1, show_default=True, help="How many workers to wait for.")
+@click.option(
+    "--machines",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many workers to wait for.",
+)
 def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) -> None:
     """Measure on many machines, with Dask.
 

@@ -36,6 +36,9 @@ class MissingTool(GccostError):
     """A compiler, toolchain or runtime is missing on this machine."""
 
 
+_FEW = 24  # names that a hint lists
+
+
 def nearest(name: object, known: Iterable[object]) -> str:
     """A hint with the known names that are like an unknown one; the nearest comes first.
 
@@ -45,7 +48,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
     asked = str(name).lower()
     begun = [each for each in names if asked and each.startswith(asked)]
     close = begun[:3] or get_close_matches(asked, names, n=3, cutoff=0.5)
-    if len(names) <= 8 or not isinstance(name, str):
+    if len(names) <= _FEW or not isinstance(name, str):
         close += names
     found = [names[each] for each in dict.fromkeys(close)]
     suggestions = [repr(each) if "," in each else each for each in found]

@@ -42,7 +42,8 @@ from gccost.studies import STUDIES, declared
 class OpenedStudy(Frames):
     """A study and the run that it shows. Display it to see which run, and its caveats.
 
-    `then` and `today` are the releases that its claims are tested on, such as "Go 1.20.14".
+    `then` and `today` are releases, such as "Go 1.20.14"; `verdicts` says on which releases each
+    claim is tested.
     """
 
     def __repr__(self) -> str:
@@ -134,7 +135,8 @@ class OpenedStudy(Frames):
         """The rows of some claims, judged anew with another range."""
         claims = {}
         for row in rows:
-            rule = asked(row.claim.rule, row.published, _range(bar, row.unit))
+            where = f"judge({row.claim.id!r}, bar=…)"
+            rule = asked(row.claim.rule, row.published, _range(bar, row.unit), where)
             claims[row.claim.id] = replace(row.claim, rule=rule)
         study = replace(self.recording.study, claims=tuple(claims.values()))
         return ledger.shown({self.name: self.recording}, [study])
@@ -163,7 +165,7 @@ class OpenedStudy(Frames):
             printed = entries[0]["output"]
             print(f"{title}, recorded on {entries[0]['date'][:10]}")
         else:
-            print("The recorded run lacks this command's output; with a compiler, it runs here.")
+            print("The recorded run lacks this command's output; it runs in a run of your own.")
         print(reading.in_columns(printed), end="")
         results = benchfmt.parse(printed, measured=False).samples.values()
         frame = reading.frame(results, ours=True)
@@ -190,7 +192,7 @@ def _asked(row: Row, bar: object) -> str:
     return f"bar {bar}, as asked{clear}"
 
 
-def open_study(name: str, run: str = "") -> OpenedStudy:
+def open_study(name: str, run: str | Path = "") -> OpenedStudy:
     """Open a study: your newest run that holds it, or the recorded one. Never measures.
 
     `run` names another one, which `gccost.runs()` lists (its beginning is enough), or its folder.
@@ -215,7 +217,7 @@ def listed_runs() -> pd.DataFrame:
         {
             "run": run.name,
             "machine": machine_of(run),
-            "studies": ", ".join(run.studies),
+            "studies": ", ".join(each for each in run.studies if each in STUDIES),
             "budget": ", ".join(run.manifest()["finished"]),
             "date": pd.Timestamp(run.manifest()["created"][:10]),
             "source": source,

@@ -61,6 +61,7 @@ def test_one_command_sets_the_address_everywhere(copy):
     assert "gitlab.com/another" not in text
     assert "is a placeholder" not in text
     assert "no public address" not in text
+    assert text.count("go get github.com/someone/a.copy/gosrc/slab@latest") == 1
     assert f"\ngit clone {OURS} && cd a.copy\nmake report " in text
     assert f"\nrepository-code: {OURS}\nlicense: " in text
     badge = r"badge_logo.svg\)\]\(https://mybinder.org/v2/gh/someone/a.copy/HEAD\?urlpath=lab/tree/(\S+)\)"

@@ -89,6 +89,17 @@ def test_what_a_study_varies_is_a_key_also_of_filtered_samples(tmp_path):
     assert len(on.apply(gccost.cost)) == len(study.costs(gc="on"))
 
 
+def test_a_filter_may_be_a_number_or_its_text():
+    cloudflare = gccost.open("cloudflare")
+    for value in (1, "1"):
+        assert set(cloudflare.costs(goroutines=value).goroutines) == {1}
+    assert len(gccost.open("late").costs(rate=1000)) == len(gccost.open("late").costs(rate="1000"))
+
+
+def test_the_programs_own_functions_are_a_phase(lemire: OpenedStudy):
+    assert "functions" in set(lemire.shares().part)
+
+
 def test_every_filter_is_a_column_of_samples(lemire: OpenedStudy):
     samples = lemire.samples(gogc=100)
     assert set(samples["gogc"]) == {100}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import shutil
 from collections.abc import Callable, Container
 from dataclasses import replace
@@ -241,6 +242,18 @@ def test_unusable_profiles_are_reported_and_skipped(tmp_path):
     assert made.rounds(name) == [1, 2, 4, 5, 6]
     assert made.problems == (f"{empty}: the profile holds no samples",)
     assert made.problems[0] in notice(made)
+
+
+def test_samples_of_another_number_of_operations_enter_no_cost(tmp_path):
+    run = recordings.record(tmp_path)
+    planned = [job | {"n": 7} if name == AUTO_NOW else job for name, job in run.table().items()]
+    jobs.write(run.jobs_csv, planned)
+    text = run.samples_txt.read_text()
+    run.samples_txt.write_text(re.sub(r"(?m)^(BenchmarkAllocateAuto/\S+\s+)\d+", r"\g<1>7", text))
+    made = Recording(LEMIRE, run)
+    assert made.rounds(AUTO_NOW) == []
+    assert made.cost(AUTO_NOW).n == 0
+    assert judged(made)["L1"].verdict.label is UNMEASURED
 
 
 def test_a_run_without_usable_samples_has_no_verdict(tmp_path):

@@ -201,23 +201,23 @@ def _derived(
     return series(stats.propagate(function, figures), source, signed=signed)
 
 
-def _figure(cost: Any) -> Figure:
-    """What `derive` needs of a row of costs."""
+def _figure(cost: Any, place: str = "gccost.derive") -> Figure:
+    """The values in sittings of a row of costs."""
     if "figure" not in getattr(cost, "index", ()):
-        hint = "keep the column `figure` of costs: it has the values of sittings"
-        raise GccostError("a cost has no column 'figure'", "gccost.derive", hint)
+        hint = "keep the column `figure` of costs and derive; compare has none"
+        raise GccostError("a row has no column 'figure'", place, hint)
     figure = cost["figure"]
     return figure if isinstance(figure, Figure) else Figure()
 
 
 def sittings(cost: Any) -> pd.DataFrame:
-    """The sittings that a cost or a ratio is the average of, with what its interval is made of.
+    """The sittings that a row of `costs` or `derive` averages, with what its interval is made of.
 
     A row per sitting: value; error (the standard deviation of its log within the sitting); rounds;
     spread (that of logs between sittings before this run: the recorded one, or that of the kinds
     of loop); freedom (the degrees of freedom of a recorded one, or else 0).
     """
-    figure = _figure(cost)
+    figure = _figure(cost, "gccost.sittings")
     counted = {k: each for k, each in figure.sittings.items() if each in figure.counted}
     made = pd.DataFrame(counted.values(), [*map(int, counted)], list(stats.Sitting._fields))
     made["error"] /= made["value"]

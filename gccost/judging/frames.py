@@ -99,8 +99,8 @@ class Frames:
         frame = self._cases[of]
         for name, wanted in filters.items():
             expect(frame, name, "filter", self._where)
-            values = list(wanted) if is_list_like(wanted) else [wanted]
             known = list(self._jobs[name].dropna().unique())
+            values = [_of(known, each) for each in (wanted if is_list_like(wanted) else [wanted])]
             for value in values:
                 if not pd.isna(value):
                     expect(known, value, name, self._where)
@@ -155,7 +155,7 @@ class Frames:
 
             samples.groupby(study.keys, dropna=False).apply(gccost.cost)
 
-        gives `costs`, which leaves out those that its filters make needless.
+        gives `costs`, which leaves out cases without a value, and keys that tell nothing apart.
         """
         return self._keys()
 
@@ -260,12 +260,14 @@ class Frames:
         metric: str = METRIC,
         **filters: Any,
     ) -> pd.DataFrame:
-        """The ratio and the difference of two variants' costs, a row per release.
+        """The ratio and the difference of two variants' costs.
+
+        A row per release, and per any other key that varies and that the sides do not name.
 
         Columns: ratio, ratio_low, ratio_high; more, more_low, more_high (in the metric's
         unit); differs (the ratio's interval excludes 1); rounds, n. `over` and `under` are names of
         variants, or filters: compare({"gc": "off"}, {"gc": "on"}, variant="finalizer frees").
-        If `over` is a list, the index has the variant too, and any other key that varies.
+        If `over` is a list, the index has the variant too.
         Rows of `then` and `today` are NA if they were not measured, and a line says which case
         lacks. Raises GccostError if a name is unknown, or if the filters leave two cases of a
         name, or none.
@@ -283,7 +285,7 @@ class Frames:
         ]
         frames = [self._side(metric, filters, side) for side in sides]
         chosen = {*sides[0], *sides[1], "variant", "release"}
-        settings = frames[0].columns.drop(COSTS)
+        settings = frames[0].columns.intersection(self.keys)
         varying = [name for name in settings if any(_varies(frame[name]) for frame in frames)]
         keys = ["release", *(str(name) for name in varying if name not in chosen)]
         for frame, side in zip(frames, sides, strict=True):
@@ -389,7 +391,7 @@ class Frames:
         part, round, percent.
         """
         chosen: dict[str, Callable[[Profile], float]] = {
-            name: partial(_phase_of, name) for name in stacks.PHASES
+            name: partial(_phase_of, name) for name in (*stacks.PHASES, stacks.FUNCTIONS)
         }
         if parts is None and (within or of):
             raise self._error("within and of are for parts of your own", "name the parts too")
@@ -488,6 +490,11 @@ class Frames:
 def _asked(keys: Iterable[str], filters: Iterable[str], frame: pd.DataFrame) -> dict[str, None]:
     """The columns of keys and of filters; not of a filter that no case has."""
     return dict.fromkeys([*keys, *(name for name in filters if frame[name].notna().any())])
+
+
+def _of(known: list[Any], value: Any) -> Any:
+    """The known value that is written like one: 48 may be a number or a word."""
+    return next((each for each in known if str(each) == str(value)), value)
 
 
 def _said(filters: Mapping[str, Any]) -> str:

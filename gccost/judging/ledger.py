@@ -236,7 +236,7 @@ def _judged(row: Row, recording: Recording) -> Row:
         why = f"it needs {row.claim.needs}; the machine has {cpus}, and {recording.system}"
     elif math.isnan(judged.estimate.value):
         label, why = Label.UNMEASURED, _missing(names, release, recording)
-    elif fewest < FEWEST and not quantity.at_once:
+    elif fewest < FEWEST and row.claim.rule.scored and not quantity.at_once:
         why = f"it has {fewest} of the {FEWEST} rounds that a verdict needs"
         needed = FEWEST - fewest
     if why:

@@ -55,19 +55,20 @@ def shown(study: Study, settings: Settings) -> Recording:
     return _shown(study, max(holding, key=preferred))
 
 
-def chosen(study: Study, name: str) -> Recording:
+def chosen(study: Study, name: str | Path) -> Recording:
     """Open a study as one run shows it, which may be unfinished.
 
-    `name` may be shortened, or the folder of a run from elsewhere.
+    `name` may be shortened, or the folder of a run from elsewhere. Of two copies yours counts.
     """
-    known = [run for run, _ in listed()]
-    candidates = [run for run in known if run.name == name]
-    candidates = candidates or [run for run in known if run.name.startswith(name)]
+    name = str(name)
+    known = {run.name: run for run, _ in listed()}
+    begun = [run for each, run in known.items() if each.startswith(name)]
+    candidates = [known[name]] if name in known else begun
     if not candidates and Path(name, "jobs.csv").exists():
         candidates = [Run(Path(name))]
     if len(candidates) != 1:
         what = f"there are {len(candidates)} runs" if candidates else "there is no run"
-        hint = nearest(name, reversed([run.name for run in candidates or known]))
+        hint = nearest(name, reversed([run.name for run in candidates or known.values()]))
         raise GccostError(
             f"{what} {name!r}", "gccost.open", f"{hint or 'name another'} (see gccost.runs())"
         )

@@ -227,6 +227,8 @@ class Recording:
         It is next to the recorded run's, and to those of its A/A controls, which another study of
         the run may have. See `gccost.stats`.
         """
+        if self.processes(name).empty:  # those of the run have another number of operations
+            return Figure()
         run, usual = self.kinds, kinds.of_recorded(self.run)
         if some is not None:
             some = some.assign(name=name, kind=run.kind_of.get(name, ""))

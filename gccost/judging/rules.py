@@ -109,23 +109,28 @@ class Between(Bounded):
         return self.low, self.high
 
 
-def asked(rule: Rule, published: float, bar: float | tuple[float, float]) -> Rule:
+def asked(
+    rule: Rule,
+    published: float,
+    bar: float | tuple[float, float],
+    where: str = "judge(…, bar=…)",
+) -> Rule:
     """A rule with another range: beyond a bar, on the same side as before, or between two.
 
     Raises GccostError if the rule has no such range.
     """
     if not isinstance(rule, Bounded):
         hint = "ask for a claim whose table says above, below or between"
-        raise GccostError("its rule has no bar", "judge(…, bar=…)", hint)
+        raise GccostError("its rule has no bar", where, hint)
     if isinstance(bar, tuple):
         if not bar[0] < bar[1]:
             hint = "name the lower one first, such as bar=(0.9, 1.1)"
-            raise GccostError(f"{bar} is no range", "judge(…, bar=…)", hint)
+            raise GccostError(f"{bar} is no range", where, hint)
         return Between(rule.margin, *bar)
     low, high = rule.bounds(published)
     if math.isfinite(low) and math.isfinite(high):
         hint = f"name two, such as bar=({low:.3g}, {high:.3g})"
-        raise GccostError("its rule has two bounds", "judge(…, bar=…)", hint)
+        raise GccostError("its rule has two bounds", where, hint)
     return Between(rule.margin, low=bar) if math.isfinite(low) else Between(rule.margin, high=bar)
 
 
@@ -170,7 +175,7 @@ class About(Bounded):
 
 @dataclass(frozen=True)
 class AtLeast(Bounded):
-    """A minimum: our bar, or a published figure over the factor `within`."""
+    """A minimum: our bar, or two thirds of a published figure."""
 
     within: float = 1.0
 
@@ -180,7 +185,7 @@ class AtLeast(Bounded):
 
 @dataclass(frozen=True)
 class AtMost(Bounded):
-    """A maximum: our bar, or a published figure times the factor `within`."""
+    """A maximum: our bar, or 1.5 times a published figure."""
 
     within: float = 1.0
 
@@ -275,4 +280,9 @@ class Agrees(Rule):
     def p_text(self, measured: Estimate) -> str:
         """The probabilities in words."""
         p, other = (part.value for part in measured.parts)
-        return f"p = {p:.2g}" + (f"; {self.other} {other:.2g}" if self.other else "")
+        return _p(p) + (f"; {self.other} {_p(other)}" if self.other else "")
+
+
+def _p(value: float) -> str:
+    """A probability in words. It is never certain."""
+    return "p > 0.99" if value > 0.99 else f"p = {value:.2g}"

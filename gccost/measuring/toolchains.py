@@ -235,7 +235,10 @@ def _switch(by: Toolchain, version: str, environment: Environment) -> CompletedP
 def _answered(version: str, asked: CompletedProcess[str]) -> CompletedProcess[str]:
     """The output of Go, which has a release. Raises `MissingTool` if it does not have it."""
     if asked.returncode:
-        why = (asked.stderr or asked.stdout).strip().rpartition("\n")[2]
+        why = asked.stderr or asked.stdout
+        with suppress(ValueError, KeyError):  # of go mod download -json
+            why = json.loads(asked.stdout)["Error"]
+        why = why.strip().rpartition("\n")[2].strip()
         raise MissingTool(
             f"cannot be fetched from the Go module proxy ({why})",
             f"Go {version}",

@@ -475,6 +475,7 @@ def _words(row: Mapping[Any, Any], keys: Sequence[str]) -> list[str]:
             words.append(f"{key} {value:,.0f}")
             parts.add(f"{value:.0f}")
         else:
-            words.append(str(value))
-            parts.update(str(value).split(", ") if ", " in str(value) else ())
+            text = " ".join(str(value).split())  # a label may have line breaks
+            words.append(text)
+            parts.update(text.split(", ") if ", " in text else ())
     return [each for each in dict.fromkeys(words) if each not in parts]

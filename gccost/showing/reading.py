@@ -118,9 +118,11 @@ def in_columns(printed: str) -> str:
 
 
 def _of(source: str | Path) -> list[Sample]:
-    """The results of a file, or of a text of several lines."""
+    """The results of a file, or of a text."""
     text, place = str(source), "the text"
-    if "\n" not in text:
+    if not text.strip():
+        raise GccostError("it is empty", place, _NAME_ONE)
+    if "\n" not in text and not re.match(r"Benchmark\S*\s+\d", text):
         place = text
         try:
             data = Path(text).read_bytes()

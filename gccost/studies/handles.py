@@ -32,7 +32,7 @@ _HELD = Amount("HandleLivesFinalizer/bytes=16/live=100000", "c_held_per_live")
 _ALONE = Ratio("HandleCleanupUnshared", "HandleCleanup/bytes=16/gogc=off")
 _CYCLES = Difference(Ratio("UntilFreeFinalizer", "UntilFreeCleanup", "gc_cycles_to_free"))
 _SIZE, _WHICH = "use-a-larger-handle-first", "cleanup-or-finalizer"
-_SHARED = "08a-details#why-addcleanup-costs-more-on-24-bytes-than-on-16"
+_SHARED = "08a-details#what-addcleanup-allocates-itself"
 # What Go's guide says of cleanups, by size: X19a to X19c.
 _GUIDE = {
     claim: _settled(f"HandleCleanup/bytes={size}", f"HandleFinalizer/bytes={size}")

@@ -28,7 +28,7 @@ CASES = """
 """
 
 
-_QUESTION = Shown("an open question, which chapter 8 answers in words")
+_QUESTION = Shown("an open question: the figure is shown without a verdict")
 
 
 def _claims() -> tuple[Claim, ...]:
