@@ -45,7 +45,8 @@ def _claims() -> Iterator[Claim]:
         yield claim(name, "without-the-walk", slopes, AtMost())
     saved = SavedShare(cleanup, indexed, "AllocateFree")
     small = Ratio("Finalize/words=1", "Finalize/words=1/runtime=index")
-    yield claim("M5b", "what-the-walk-costs", saved, AtLeast())
+    for name in ("M5b", "X3"):
+        yield claim(name, "what-the-walk-costs", saved, AtLeast())
     yield claim("X4", "what-the-walk-costs", small, AtLeast())
     scattered = "ScatteredCleanup/live=100000"
     hint, index = (
