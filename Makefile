@@ -76,7 +76,7 @@ words: # count the words of the report's pages
 	@scripts/words
 
 .PHONY: runtime-tests
-runtime-tests: setup # Go's own tests and a stress under the changed runtimes: three hours
+runtime-tests: setup # Go's own tests and a stress under the changed runtimes: two hours
 	scripts/runtime-tests $(RELEASE) $(VARIANT)
 
 .PHONY: versions

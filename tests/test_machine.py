@@ -48,7 +48,7 @@ def test_only_comparable_fields_change_the_fingerprint(name):
         ({}, ""),
         ({"virtualisation": "kvm"}, "virtual machine (kvm)"),
         ({"cpu_quota": 1.5}, "quota of 1.5 CPUs"),
-        ({"load": [4.1, 0, 0]}, "the load average was 4.1"),
+        ({"load": [4.1, 0, 0]}, "busy before measuring began (load 4.1"),
         ({"memory_limit": 2**30}, "Only 1.0 GiB"),
         ({"swap_used": 2**30}, "1.0 GiB are swapped out"),
         ({"dirty": True}, "uncommitted"),

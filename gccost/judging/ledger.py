@@ -68,7 +68,8 @@ class Row:
     @property
     def why(self) -> str:
         """The verdict's reason; if undecided, its interval and what could decide it."""
-        if self.verdict.label is not Label.UNDECIDED or not math.isfinite(self.judged.high):
+        is_wide = self.judged.low < self.judged.high < math.inf
+        if self.verdict.label is not Label.UNDECIDED or not is_wide:
             return self.verdict.reason
         low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
         if math.isinf(self.needed):

@@ -112,8 +112,10 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
     for run in reversed(own):
         if _measured_in(study, run):
             opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
-            whole = f"To complete it: {how}. {opens}"
-            return f"Your run {run.name} is incomplete, so {_INSTEAD} {whole}"
+            begun = {name for each in run.manifest()["sittings"] for name in each["studies"]}
+            few = "has only the samples that this study shares with others"
+            lacks = "is incomplete" if study.name in begun else few
+            return f"Your run {run.name} {lacks}, so {_INSTEAD} To complete it: {how}. {opens}"
     return f"Your runs do not hold this study, so {_INSTEAD} To measure it: {how}"
 
 

@@ -259,7 +259,8 @@ class _Campaign:
         if not self.plan.budget.seconds:
             return "each case has its rounds"
         spent = f"{self.spent:.0f} of the {self.plan.budget.seconds:.0f} s are spent"
-        return f"{spent}, and what is open needs more than the rest"
+        is_over = self.spent >= self.plan.budget.seconds
+        return spent if is_over else f"{spent}, and what is open needs more than the rest"
 
     def _count(self, sample: Sample) -> None:
         seconds = sample.metrics.get("elapsed-s", 0.0)

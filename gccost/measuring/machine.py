@@ -118,7 +118,7 @@ def _warnings(machine: Description) -> Iterator[str]:
             "which makes variants with a concurrent collector look slower."
         )
     if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
-        yield f"Before measuring began, the load average was {load:g} on {phrase}."
+        yield f"The machine was busy before measuring began (load {load:g} on {phrase})."
     if (governor := machine.get("governor")) and governor != "performance":
         yield (
             f"The CPU's clock is governed by “{governor}”, not “performance”: it changes while "
