@@ -27,7 +27,7 @@ from gccost.judging.quantities import (
     Worst,
 )
 from gccost.judging.recording import Recording
-from gccost.judging.rules import Label
+from gccost.judging.rules import Label, Verdict
 from gccost.measuring import jobs
 from gccost.measuring.jobs import Job
 from gccost.measuring.toolchains import TODAY_GO
@@ -280,6 +280,12 @@ def test_a_verdict_needs_three_rounds_and_uses_all(tmp_path, rounds, value):
     assert row.judged.rounds == (rounds if rounds >= FEWEST else 0)
     assert row.verdict.label is (HOLDS if value == 700 and rounds >= FEWEST else UNDECIDED)
     assert row.verdict.label is HOLDS or row.needed >= 1
+
+
+def test_an_interval_of_one_value_is_no_reason(recording: Recording):
+    one = replace(judged(recording)["L1"].judged, low=1.0, high=1.0)
+    verdict = Verdict(UNDECIDED, "it is rare")
+    assert replace(judged(recording)["L1"], judged=one, verdict=verdict).why == "it is rare"
 
 
 @pytest.mark.parametrize("value", [340.0, 365.0, 387.0, 410.0, 440.0])

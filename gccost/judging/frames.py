@@ -100,7 +100,8 @@ class Frames:
         for name, wanted in filters.items():
             expect(frame, name, "filter", self._where)
             known = list(self._jobs[name].dropna().unique())
-            values = [_of(known, each) for each in (wanted if is_list_like(wanted) else [wanted])]
+            asked = list(wanted) if is_list_like(wanted) else [wanted]
+            values = [_known_as(known, each) for each in asked]
             for value in values:
                 if not pd.isna(value):
                     expect(known, value, name, self._where)
@@ -492,8 +493,8 @@ def _asked(keys: Iterable[str], filters: Iterable[str], frame: pd.DataFrame) -> 
     return dict.fromkeys([*keys, *(name for name in filters if frame[name].notna().any())])
 
 
-def _of(known: list[Any], value: Any) -> Any:
-    """The known value that is written like one: 48 may be a number or a word."""
+def _known_as(known: list[Any], value: Any) -> Any:
+    """The known value with the same text, so that 48 and "48" are one value; else the value."""
     return next((each for each in known if str(each) == str(value)), value)
 
 

@@ -58,7 +58,8 @@ def shown(study: Study, settings: Settings) -> Recording:
 def chosen(study: Study, name: str | Path) -> Recording:
     """Open a study as one run shows it, which may be unfinished.
 
-    `name` may be shortened, or the folder of a run from elsewhere. Of two copies yours counts.
+    `name` may be shortened, or the folder of a run from elsewhere. If a recorded
+    run is yours too, your copy is opened.
     """
     name = str(name)
     known = {run.name: run for run, _ in listed()}

@@ -227,7 +227,7 @@ class Recording:
         It is next to the recorded run's, and to those of its A/A controls, which another study of
         the run may have. See `gccost.stats`.
         """
-        if self.processes(name).empty:  # those of the run have another number of operations
+        if self.processes(name).empty:  # all of them ran another number of operations
             return Figure()
         run, usual = self.kinds, kinds.of_recorded(self.run)
         if some is not None:
