@@ -423,7 +423,6 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
     Leaves the seconds that the `pages` of the report will take. Studies whose tools are missing
     are reported and skipped.
     """
-    from gccost.judging.opening import why_anew
     from gccost.judging.questions import questions
 
     limit = settings.budget
@@ -444,7 +443,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
             )
         for release, why in plan.missing.items():
             _say(f"{toolchains.title(release)} is skipped. {why}")
-        if why := why_anew(plan):
+        if why := campaign.why_anew(plan):
             _say(why)
         try:
             before = _widths(campaign.find(plan), together)

@@ -23,10 +23,11 @@ from gccost.judging.claims import Study
 from gccost.judging.frames import Frames, of_run
 from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine, words
+from gccost.judging.questions import questions
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label, asked
-from gccost.measuring import benchfmt, languages, runs, toolchains
+from gccost.measuring import benchfmt, campaign, languages, planning, runs, toolchains
 from gccost.measuring.cases import BUDGETS, one_of
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
@@ -319,7 +320,14 @@ def results(*, sittings: int = 1) -> Results:
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
     drawing.theme()
-    settings = Settings("measure", one_of(BUDGETS, budget, "budget"))
+    limit = one_of(BUDGETS, budget, "budget")
     study = declared(name)
     with progress.bar(f"{name}, {budget} budget") as watched:
-        return OpenedStudy(opening.measured(study, settings, watched))
+        try:
+            plan = planning.plan([study], limit, questions([study], limit), progress=watched)
+            run = campaign.measure(plan, watched)
+        except MissingTool as error:
+            why = f"Measuring is not possible here, so a recorded run is shown. {error}"
+            return OpenedStudy(opening.replayed(study, why))
+    missing = (f"{toolchains.title(go)} was not measured. {w}" for go, w in plan.missing.items())
+    return OpenedStudy(opening.with_notices(study, run, *missing))

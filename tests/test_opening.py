@@ -9,9 +9,8 @@ import recordings
 from conftest import FakeMachine
 
 import gccost
-from gccost import cli, paths
+from gccost import cli, notebook, paths
 from gccost.errors import GccostError
-from gccost.judging import opening
 from gccost.measuring import jdks, jobs, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.settings import Settings
@@ -150,9 +149,9 @@ def test_a_new_case_is_measured(machine: FakeMachine, reference, monkeypatch):
     measure()
     of = STUDIES["lemire"]
     more = replace(of, cases=f"{of.cases} tiny AllocateFree/gogc=50/go=today")
-    again = opening.measured(more, Settings("measure", BUDGETS["tiny"]))
+    monkeypatch.setattr(notebook, "declared", lambda name: more)
     added = jobs.name("AllocateFree/gogc=50", TODAY_GO)
-    assert len(again.processes(added)) == jobs.PROCESSES
+    assert len(measure().recording.processes(added)) == jobs.PROCESSES
 
 
 def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference):

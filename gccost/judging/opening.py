@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gccost import paths
-from gccost.errors import GccostError, MissingTool, nearest
+from gccost.errors import GccostError, nearest
 from gccost.judging.claims import Study
-from gccost.judging.questions import questions
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
-from gccost.measuring import campaign, languages, planning, runs, toolchains
-from gccost.measuring.progress import Progress, unwatched
+from gccost.measuring import languages, runs
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 
@@ -36,23 +34,21 @@ def reference(study: Study) -> Run:
 
 
 def shown(study: Study, settings: Settings) -> Recording:
-    """Open a study without measuring: your newest run that holds it, or a recorded one.
+    """Your run that holds the study and was measured last, or else a recorded one.
 
-    A run that measuring would resume comes first, then one of the session's scale: a trial is
-    shown if there is nothing else.
+    Never measures. One of the session's scale comes first: a trial is shown if there is nothing else.
     """
     if settings.mode == "replay":
-        return _replayed(study)
+        return replayed(study)
     own = [run for run, whose in listed() if whose == OWN]
     holding = [run for run in own if study.name in run.studies]
     if not holding:
-        return _replayed(study, _why_recorded(study, own))
-    plan = _plan(study, settings)
+        return replayed(study, _why_recorded(study, own))
 
-    def preferred(run: Run) -> tuple[bool, bool, str]:
-        return campaign.fits(run, plan), run.manifest()["scale"] == plan.budget.scale, run.name
+    def preferred(run: Run) -> tuple[bool, str]:
+        return run.manifest()["scale"] == settings.budget.scale, run.last_measured
 
-    return _shown(study, max(holding, key=preferred))
+    return with_notices(study, max(holding, key=preferred))
 
 
 def chosen(study: Study, name: str | Path) -> Recording:
@@ -77,7 +73,7 @@ def chosen(study: Study, name: str | Path) -> Recording:
     if not _measured_in(study, run):
         held = ", ".join(run.studies) or "no study"
         raise GccostError(f"the run holds {held}, not {study.name}", run.name, "name another run")
-    return _shown(study, run)
+    return with_notices(study, run)
 
 
 def listed() -> list[tuple[Run, str]]:
@@ -85,17 +81,6 @@ def listed() -> list[tuple[Run, str]]:
     known = [*recorded(), *runs.all_runs(paths.runs())]
     entries = [(run, OWN if run.folder.parent == paths.runs() else "recorded") for run in known]
     return sorted((e for e in entries if e[0].samples_txt.exists()), key=lambda e: e[0].name)
-
-
-def why_anew(plan: planning.Plan) -> str:
-    """Which changed programs make measuring begin a new run; empty if it does not."""
-    own = runs.all_runs(paths.runs())
-    if not own or campaign.find(plan):
-        return ""
-    known = own[-1].manifest()["programs"]
-    changed = [name for name, mark in plan.programs.items() if known.get(name, mark) != mark]
-    since = f"changed since {own[-1].name}, so a new run is begun"
-    return f"{', '.join(changed)}: {since}" if changed else ""
 
 
 def _measure(study: Study) -> str:
@@ -120,7 +105,7 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
     return f"Your runs do not hold this study, so {_INSTEAD} To measure it: {how}"
 
 
-def _shown(study: Study, run: Run, *notices: str) -> Recording:
+def with_notices(study: Study, run: Run, *notices: str) -> Recording:
     """A run; a trial says that it is one."""
     recording = Recording(study, run)
     own = recording.mode == "measure"
@@ -136,36 +121,12 @@ def _shown(study: Study, run: Run, *notices: str) -> Recording:
     return replace(recording, notices=notices)
 
 
-def measured(study: Study, settings: Settings, watched: Progress = unwatched) -> Recording:
-    """Measure what your run of a study lacks, and open it.
-
-    Without a toolchain it opens a recorded run.
-    """
-    try:
-        plan = _plan(study, settings, watched, fetch=True)
-        run = campaign.measure(plan, watched)
-    except MissingTool as error:
-        return _replayed(
-            study, f"Measuring is not possible here, so a recorded run is shown. {error}"
-        )
-    missing = (f"{toolchains.title(go)} was not measured. {w}" for go, w in plan.missing.items())
-    return _shown(study, run, *missing)
-
-
-def _plan(
-    study: Study, settings: Settings, watched: Progress = unwatched, *, fetch: bool = False
-) -> planning.Plan:
-    """The plan of a study."""
-    standing = questions([study], settings.budget)
-    return planning.plan([study], settings.budget, standing, fetch=fetch, progress=watched)
-
-
-def _replayed(study: Study, *notices: str) -> Recording:
+def replayed(study: Study, *notices: str) -> Recording:
     run = reference(study)
     if study.name not in run.studies:
         how = f"{study.name} has not been recorded yet; measure it with {_measure(study)}."
         notices += (how,)
-    return _shown(study, run, *notices)
+    return with_notices(study, run, *notices)
 
 
 def every(studies: Iterable[Study], settings: Settings) -> dict[str, Recording]:

@@ -103,6 +103,17 @@ def find(plan: Plan) -> Run | None:
     return next((r for r in reversed(runs.all_runs(paths.runs())) if fits(r, plan)), None)
 
 
+def why_anew(plan: Plan) -> str:
+    """Which changed programs make measuring begin a new run; empty if it does not."""
+    own = runs.all_runs(paths.runs())
+    if not own or find(plan):
+        return ""
+    known = own[-1].manifest()["programs"]
+    changed = [name for name, mark in plan.programs.items() if known.get(name, mark) != mark]
+    since = f"changed since {own[-1].name}, so a new run is begun"
+    return f"{', '.join(changed)}: {since}" if changed else ""
+
+
 def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) -> Run:
     """Measure what a run lacks, and return the run; with `again` add a sitting if it is complete.
 

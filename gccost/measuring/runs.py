@@ -154,6 +154,12 @@ class Run:
         return sorted({name for done in finished for name in done["studies"]})
 
     @property
+    def last_measured(self) -> str:
+        """When its last sitting began."""
+        manifest = self.manifest()
+        return str((manifest["sittings"] or [{"began": manifest["created"]}])[-1]["began"])
+
+    @property
     def jobs_csv(self) -> Path:
         """The table of jobs that the samples name; see `gccost.measuring.jobs`."""
         return self.folder / "jobs.csv"
