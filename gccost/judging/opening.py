@@ -36,7 +36,8 @@ def reference(study: Study) -> Run:
 def shown(study: Study, settings: Settings) -> Recording:
     """Your run that holds the study and was measured last, or else a recorded one.
 
-    Never measures. One of the session's scale comes first: a trial is shown if there is nothing else.
+    Never measures. One of the session's scale comes first, so a trial is shown only if there is
+    nothing else.
     """
     if settings.mode == "replay":
         return replayed(study)
