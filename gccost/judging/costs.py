@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import sub
 from typing import Any
 
@@ -48,15 +47,13 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     return dict(zip(VALUES, [*numbers, estimate.rounds, estimate.n], strict=True))
 
 
-def series(
-    figure: Figure, source: str = "", *, signed: bool = False, fewest: int = FEWEST
-) -> pd.Series:
-    """A figure as a row of costs, or the recorded run's if only that one can be quoted."""
-    made, other = row(stats.estimate(figure, signed=signed)), figure.recorded
-    if not source and other is not None and not is_quotable(made, fewest, signed):
+def series(figure: Figure, *, signed: bool = False, fewest: int = FEWEST) -> pd.Series:
+    """A figure as a row of costs: the recorded run's, and nothing else, if only that can be quoted."""
+    made, source, other = row(stats.estimate(figure, signed=signed)), "", figure.recorded
+    if other is not None and not is_quotable(made, fewest, signed):
         theirs = row(stats.estimate(other, signed=signed))
-        if is_quotable(theirs, fewest, signed):
-            made, source, figure = theirs, RECORDED, other
+        if not figure.n or is_quotable(theirs, fewest, signed):
+            made, source, figure = theirs, RECORDED, Figure(recorded=other)
     return pd.Series([*made.values(), source, figure], COSTS)
 
 
@@ -157,7 +154,7 @@ def derive(
         hint = "name costs; frames are matched by their index: frame.set_index('variant')"
         raise GccostError("nothing says which costs belong together", "gccost.derive", hint)
     if not frames:
-        made = _derived(function, costs, signed)
+        made = series(stats.propagate(function, [*map(_figure, costs)]), signed=signed)
         if not made["n"] and all(cost["n"] for cost in costs):
             print(f"gccost.derive: {_NO_VALUE}")
         return made
@@ -188,19 +185,6 @@ def say_unmatched(place: str, index: pd.Index, of: Sequence[pd.Index]) -> None:
         print(f"{place}: {len(lacking)} rows left out, which not all frames have: {named}")
 
 
-def _derived(
-    function: Callable[..., float], costs: Sequence[Any], signed: bool, source: str = ""
-) -> pd.Series:
-    """A row of costs that is derived from others of one run: the recorded one if any is of it."""
-    figures = [_figure(cost) for cost in costs]
-    own = [cost.get("source") != RECORDED for cost in costs]
-    if source or not all(own):
-        known = zip(figures, own, strict=True)
-        figures = [figure.recorded or Figure() if is_own else figure for figure, is_own in known]
-        source = RECORDED
-    return series(stats.propagate(function, figures), source, signed=signed)
-
-
 def _figure(cost: Any, place: str = "gccost.derive") -> Figure:
     """The values in sittings of a row of costs."""
     if "figure" not in getattr(cost, "index", ()):
@@ -218,6 +202,8 @@ def sittings(cost: Any) -> pd.DataFrame:
     of loop); freedom (the degrees of freedom of a recorded one, or else 0).
     """
     figure = _figure(cost, "gccost.sittings")
+    if figure.recorded and cost["source"] == RECORDED:
+        figure = figure.recorded
     counted = {k: each for k, each in figure.sittings.items() if each in figure.counted}
     made = pd.DataFrame(counted.values(), [*map(int, counted)], list(stats.Sitting._fields))
     made["error"] /= made["value"]
@@ -249,9 +235,8 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
 
 def _compared(costs: list[pd.Series]) -> list[pd.Series]:
     """The ratio and the difference of two costs, both of one run."""
-    ratio = partial(_derived, lambda a, b: a / b if b else math.nan, costs, signed=False)
-    more = partial(_derived, sub, costs, signed=True)
-    both = [function() for function in (ratio, more)]
-    if both[0]["source"] == both[1]["source"]:
-        return both
-    return [function(source=RECORDED) for function in (ratio, more)]
+    figures = [*map(_figure, costs)]
+    ratio = series(stats.propagate(lambda a, b: a / b if b else math.nan, figures))
+    if ratio["source"] == RECORDED:
+        figures = [Figure(recorded=each.recorded) for each in figures]
+    return [ratio, series(stats.propagate(sub, figures), signed=True)]

@@ -238,8 +238,10 @@ class Frames:
     def _row(self, name: str, figure: Callable[[Recording], Figure], signed: bool) -> pd.Series:
         """A figure of a job as a row of costs: of the recording from which a page shows it."""
         shown = self.recording.showing(name)
-        fewest, source = shown.fewest(name), self._source(shown)
-        return estimating.series(figure(shown), source, signed=signed, fewest=fewest)
+        made = figure(shown)
+        if self._source(shown):
+            made = Figure(recorded=made)
+        return estimating.series(made, signed=signed, fewest=shown.fewest(name))
 
     def _source(self, shown: Recording) -> str:
         return RECORDED * (shown.is_aside or shown is not self.recording)
