@@ -25,6 +25,7 @@ import psutil
 from tqdm import tqdm
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.measuring import campaign, pack, planning, runs, toolchains
@@ -201,8 +202,8 @@ def fetch(only: str) -> None:
     with _progress("fetching") as watched:
         plan = planning.plan(chosen, list(BUDGETS.values())[-1], say=_say, progress=watched)
     for release, why in plan.missing.items():
-        _say(f"{toolchains.title(release)} is skipped. {why}")
-    for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
+        _say(f"{versions.title(release)} is skipped. {why}")
+    for go in (versions.TODAY_GO, versions.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
 
 
@@ -442,7 +443,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
                 f"{limit.seconds:.0f} s, and the pages will take about {pages:.0f} s"
             )
         for release, why in plan.missing.items():
-            _say(f"{toolchains.title(release)} is skipped. {why}")
+            _say(f"{versions.title(release)} is skipped. {why}")
         if why := campaign.why_anew(plan):
             _say(why)
         try:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError
 from gccost.judging import published, stacks
 from gccost.judging.opening import reference
@@ -23,7 +24,6 @@ from gccost.judging.quantities import SavedShare
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import percent, plain, rounded
 from gccost.measuring import profiles
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import remedies
 
 PARTS = {

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
 from gccost.judging import published as transcribed
@@ -27,7 +28,7 @@ from gccost.judging.questions import questions
 from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label, asked
-from gccost.measuring import benchfmt, campaign, languages, planning, runs, toolchains
+from gccost.measuring import benchfmt, campaign, languages, planning, runs
 from gccost.measuring.cases import BUDGETS, one_of
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
@@ -59,7 +60,7 @@ class OpenedStudy(Frames):
     @property
     def releases(self) -> list[str]:
         """The releases that were measured, oldest first."""
-        return list(map(toolchains.title, self.recording.releases))
+        return list(map(versions.title, self.recording.releases))
 
     @property
     def cpus(self) -> int:
@@ -150,7 +151,7 @@ class OpenedStudy(Frames):
         output that was stored with the recorded run.
         """
         study, release = self.recording.study, self.recording.newest
-        title = toolchains.title(release)
+        title = versions.title(release)
         stored = self.recording.manifest.get("shell", {}).values()
         entries = [each for each in stored if each["command"] == command]
         printed = ""
@@ -329,5 +330,5 @@ def measure(name: str, budget: str = "quick") -> OpenedStudy:
         except MissingTool as error:
             why = f"Measuring is not possible here, so a recorded run is shown. {error}"
             return OpenedStudy(opening.replayed(study, why))
-    missing = (f"{toolchains.title(go)} was not measured. {w}" for go, w in plan.missing.items())
+    missing = (f"{versions.title(go)} was not measured. {w}" for go, w in plan.missing.items())
     return OpenedStudy(opening.with_notices(study, run, *missing))

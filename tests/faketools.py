@@ -20,8 +20,8 @@ import pytest
 from recordings import STACKS, write_profile
 
 from gccost import paths
+from gccost.cases.versions import GO_RELEASES
 from gccost.measuring.runs import Run, all_runs
-from gccost.measuring.toolchains import GO_RELEASES
 
 # A program that answers like a Go test binary: one line for the requested benchmark
 # and N. `$ns` is the time per operation, `$delay` the share of it that its threads

@@ -18,8 +18,9 @@ import pytest
 from faketools import PATIENCE
 
 from gccost import cli, paths, processes
+from gccost.cases import versions
 from gccost.errors import MissingTool
-from gccost.measuring import builds, planning, sampler, toolchains
+from gccost.measuring import builds, planning, sampler
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.jobs import Job
@@ -45,7 +46,7 @@ def one_of_a_kind() -> dict[str, Job]:
     seen: set[Hashable] = set()
     first = {}
     for study in STUDIES.values():
-        today = toolchains.today(study.document)
+        today = versions.today(study.document)
         cases = () if study.on_request else study.within(BUDGETS["tiny"])
         for job in sorted(cases, key=lambda job: job["release"] != today):
             if study.name in WHOLE or not seen.issuperset(kinds(job)):

@@ -20,6 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from gccost import paths
+from gccost.cases.versions import TODAY_GO
 from gccost.judging import ledger, metrics
 from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
@@ -29,7 +30,6 @@ from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.jobs import Job
 from gccost.measuring.machine import fingerprint
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
 
 # ns per operation of the benchmarks whose ratios tests know.

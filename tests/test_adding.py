@@ -19,6 +19,7 @@ import recordings
 
 import gccost
 from gccost import paths
+from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError
 from gccost.judging import kinds, reference
 from gccost.judging.costs import METRIC
@@ -29,7 +30,6 @@ from gccost.judging.recording import Recording
 from gccost.measuring import incoming, jobs, runs
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import results
 from gccost.studies import STUDIES
 

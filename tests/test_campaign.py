@@ -20,6 +20,7 @@ from faketools import PROGRAM, script, wait_for
 from measured import run_sample
 
 from gccost import paths
+from gccost.cases.versions import TODAY_GO
 from gccost.judging import ledger
 from gccost.judging.questions import narrower, questions
 from gccost.judging.recording import Recording
@@ -30,7 +31,6 @@ from gccost.measuring.cases import BUDGETS, Study
 from gccost.measuring.jobs import Job
 from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.sampler import SampleFailed
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
 TINY = replace(BUDGETS["tiny"], rounds=4)  # enough for verdicts

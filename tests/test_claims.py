@@ -14,6 +14,7 @@ from recordings import AS_RECORDED, Change, Metrics, labels, recorded, study_of
 from recordings import keys as of_job
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.judging import ledger, published
 from gccost.judging.rules import (
     About,
@@ -29,7 +30,7 @@ from gccost.judging.rules import (
     UShaped,
     WithinTolerance,
 )
-from gccost.measuring import gctrace, jobs, toolchains
+from gccost.measuring import gctrace, jobs
 from gccost.measuring.benchmarks import ONE_MALLOC
 from gccost.measuring.jobs import Job
 from gccost.stats import Estimate
@@ -148,7 +149,7 @@ def test_no_estimate_is_counted_twice():
 def test_every_experiment_measures_what_its_claims_need(claim):
     of = study_of(claim)
     assert len(claim.releases) <= 2  # chapter 06 covers the releases in between
-    assert claim.releases[-1] == toolchains.today(of.document)
+    assert claim.releases[-1] == versions.today(of.document)
     for case, release in product(claim.quantity.cases, claim.releases):
         needed = of.jobs[jobs.name(case, release)]
         # What is judged repeatedly is measured repeatedly.

@@ -10,12 +10,12 @@ from recordings import TRACE, job, recorded
 from test_campaign import program
 
 from gccost import processes
+from gccost.cases.versions import CLOUDFLARE_GO, TODAY_GO
 from gccost.judging import ledger
 from gccost.judging.rules import Label
 from gccost.measuring import builds, ccompilers, sampler, toolchains
 from gccost.measuring.profiles import read
 from gccost.measuring.sampler import SampleFailed
-from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.studies import STUDIES
 
 CLOUDFLARE = STUDIES["cloudflare"]

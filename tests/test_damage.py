@@ -22,13 +22,13 @@ from campaigns import (
 from conftest import FakeMachine
 
 from gccost import paths, processes
+from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError
 from gccost.judging import ledger, opening, published
 from gccost.judging import recorded as recorded_runs
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, jobs, runs, toolchains
 from gccost.measuring.settings import Settings
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import notice
 from gccost.studies import STUDIES
 

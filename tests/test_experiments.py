@@ -9,8 +9,9 @@ import pytest
 from recordings import study_of
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.judging import ledger
-from gccost.measuring import jobs, languages, toolchains
+from gccost.measuring import jobs, languages
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES
 from gccost.showing import results
@@ -35,7 +36,7 @@ def test_a_control_differs_from_its_variant_only_by_name():
         # A JVM compiles the program while it runs, so there is nothing to relink.
         how = "same" if languages.of(of).folder == paths.JAVASRC else "relinked"
         for job in (job for job in of.jobs.values() if "control" in job):
-            assert (job["release"], job["control"]) == (toolchains.today(of.document), how)
+            assert (job["release"], job["control"]) == (versions.today(of.document), how)
             assert job["argv"] == of.jobs[jobs.uncontrolled(job)]["argv"]
             controlled[of.name].add(job["benchmark"])
     assert controlled["lemire"] == controlled["addcleanup"] == {"AllocateFree", "AllocateAuto"}

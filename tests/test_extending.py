@@ -12,7 +12,7 @@ import pytest
 from faketools import FakeTools
 
 from gccost import paths, processes
-from gccost.measuring.toolchains import TODAY_GO
+from gccost.cases.versions import TODAY_GO
 
 pytestmark = pytest.mark.slow
 

@@ -19,13 +19,13 @@ from pandas.testing import assert_frame_equal
 
 import gccost
 from gccost import paths
+from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError, nearest
 from gccost.judging import ledger, metrics, opening
 from gccost.judging.costs import VALUES
 from gccost.judging.quantities import Ratio
 from gccost.measuring import benchfmt, jobs
 from gccost.measuring.settings import Settings
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import drawing
 from gccost.showing.artifact import appendix

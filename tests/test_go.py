@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gccost import paths, processes
+from gccost.cases.versions import DOCUMENT_GO, TODAY_GO
 from gccost.measuring import builds, ccompilers, toolchains
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 
 pytestmark = pytest.mark.slow
 

@@ -17,6 +17,7 @@ import recordings
 from faketools import wait_for
 
 from gccost import paths
+from gccost.cases.versions import DOCUMENT_GO, ISSUE_GO, TODAY_GO, title
 from gccost.errors import GccostError
 from gccost.judging import opening
 from gccost.judging.claims import Study
@@ -24,7 +25,6 @@ from gccost.judging.recording import Recording
 from gccost.judging.rounding import written
 from gccost.measuring import benchfmt, benchmarks, jobs, planning, runs
 from gccost.measuring.cases import BUDGETS
-from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO, title
 from gccost.studies import STUDIES
 
 JOBS = {name: job for study in STUDIES.values() for name, job in study.jobs.items()}

@@ -11,6 +11,7 @@ from gccost import paths, processes
 LAYERS = (
     {"errors", "processes"},
     {"files", "paths", "stats"},
+    {"cases"},
     {"measuring"},
     {"judging"},
     {"showing", "studies"},

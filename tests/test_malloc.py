@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gccost import processes
+from gccost.cases.versions import ISSUE_GO
 from gccost.errors import GccostError
 from gccost.measuring import ccompilers, jobs, languages, toolchains
-from gccost.measuring.toolchains import ISSUE_GO
 from gccost.studies import malloc
 
 

@@ -20,8 +20,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.judging.claims import Study
-from gccost.measuring import toolchains
 from gccost.showing import drawing
 from gccost.showing.charts import Chart
 from gccost.studies import STUDIES
@@ -59,11 +59,11 @@ def test_a_sentence_has_no_condition(chapter):
 
 def of(releases: Iterable[str]) -> list[str]:
     """Patterns of the names of all samples of some releases."""
-    names = (name for release in releases for name in toolchains.keyed(release).items())
+    names = (name for release in releases for name in versions.keyed(release).items())
     return [rf"\b{key}={re.escape(value)}\b" for key, value in names]
 
 
-TODAY = {toolchains.today(study.document) for study in STUDIES.values()}
+TODAY = {versions.today(study.document) for study in STUDIES.values()}
 THEN = {study.document for study in STUDIES.values()} - TODAY
 # What is recorded, and what is then cut out.
 RECORDINGS: dict[str, tuple[dict[str, int], list[str]]] = {

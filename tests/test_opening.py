@@ -10,11 +10,12 @@ from conftest import FakeMachine
 
 import gccost
 from gccost import cli, notebook, paths
+from gccost.cases import versions
+from gccost.cases.versions import DOCUMENT_GO, TODAY_GO
 from gccost.errors import GccostError
 from gccost.measuring import jdks, jobs, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.settings import Settings
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import programs
 from gccost.studies import STUDIES
@@ -45,7 +46,7 @@ def test_a_chapter_works_with_one_release_missing(
     monkeypatch.setattr(programs, "run", lambda of, command, go: asked.append(go) or "printed\n")
     opened = measure()
     assert opened.mode == "measure"
-    assert toolchains.title(missing) not in opened.releases
+    assert versions.title(missing) not in opened.releases
     assert "cannot be fetched" in notice(opened)
     assert opened.shell("go version").empty
     assert asked == list(opened.recording.releases)

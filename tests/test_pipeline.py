@@ -7,9 +7,10 @@ import pytest
 from browser import PHONE, Browser
 from measured import Made, one_of_a_kind
 
+from gccost.cases import versions
 from gccost.judging.quantities import Share, SittingsAgree
 from gccost.judging.recording import Recording
-from gccost.measuring import jobs, planning, toolchains
+from gccost.measuring import jobs, planning
 from gccost.measuring.runs import all_runs
 from gccost.studies import CLAIMS, STUDIES
 
@@ -49,7 +50,7 @@ def test_the_ledger_judges_what_was_measured(made: Made):
     measured, judged = one_of_a_kind(), set()
     for row in ledger.itertuples():
         claim = CLAIMS[row.id]
-        releases = [go for go in claim.releases if toolchains.title(go) == row.toolchain]
+        releases = [go for go in claim.releases if versions.title(go) == row.toolchain]
         needed = {jobs.name(case, go) for go in releases for case in claim.quantity.cases}
         if row.verdict == "cannot be tested on this machine":
             assert claim.cpus > 1 or claim.cores > 1 or claim.system

@@ -15,6 +15,7 @@ from measured import run_sample
 from test_campaign import program
 
 from gccost import paths
+from gccost.cases.versions import TODAY_GO
 from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
@@ -22,7 +23,6 @@ from gccost.judging.rules import Label
 from gccost.measuring import jobs, runs
 from gccost.measuring.jobs import Job
 from gccost.measuring.sampler import SampleFailed
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import results
 from gccost.studies.precision import (
     BASELINE,

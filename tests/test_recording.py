@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import recordings
 
+from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError
 from gccost.judging import busy, ledger
 from gccost.judging.ledger import Row
@@ -30,7 +31,6 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import Label, Verdict
 from gccost.measuring import jobs
 from gccost.measuring.jobs import Job
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import notice as showing
 from gccost.showing import results

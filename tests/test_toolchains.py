@@ -11,9 +11,10 @@ import pytest
 from faketools import script
 
 from gccost import paths
+from gccost.cases import versions
+from gccost.cases.versions import DOCUMENT_GO, GO_RELEASES, TODAY_GO
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import ccompilers, jdks, standins, toolchains
-from gccost.measuring.toolchains import DOCUMENT_GO, GO_RELEASES, TODAY_GO
 from gccost.studies import STUDIES
 
 RIGHT_SUM = "h1:" + base64.b64encode(bytes(32)).decode()
@@ -27,7 +28,7 @@ def test_every_release_used_by_a_study_is_listed():
 
 def test_releases_in_words_are_in_the_order_of_their_age():
     given = ["jdk-25", "1.27.4", "jdk-9", "1.9.7", "jdk-11", "jdk-25"]
-    assert toolchains.titles(given) == ["Go 1.9.7", "Go 1.27.4", "JDK 9", "JDK 11", "JDK 25"]
+    assert versions.titles(given) == ["Go 1.9.7", "Go 1.27.4", "JDK 9", "JDK 11", "JDK 25"]
 
 
 # --- Go -------------------------------------------------------------------------

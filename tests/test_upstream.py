@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gccost import paths
-from gccost.measuring.toolchains import TODAY_GO
+from gccost.cases.versions import TODAY_GO
 
 pytestmark = pytest.mark.slow
 

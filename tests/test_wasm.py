@@ -12,8 +12,8 @@ from faketools import script
 
 import gccost
 from gccost import processes
+from gccost.cases.versions import TODAY_GO
 from gccost.measuring import ccompilers, jobs, languages, nodejs, sampler, standins, toolchains
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import doctor
 from gccost.studies import STUDIES, wasm
 

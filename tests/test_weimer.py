@@ -13,6 +13,7 @@ from measured import run_sample
 from recordings import job
 
 from gccost import paths
+from gccost.cases.versions import TODAY_JDK
 from gccost.errors import MissingTool
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, campaign, java, jdks, jobs, planning
@@ -20,7 +21,6 @@ from gccost.measuring.cases import BUDGETS
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.jobs import Job
 from gccost.measuring.sampler import SampleFailed
-from gccost.measuring.toolchains import TODAY_JDK
 from gccost.studies import STUDIES
 
 WEIMER, TINY = STUDIES["weimer"], BUDGETS["tiny"]

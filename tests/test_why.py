@@ -14,12 +14,12 @@ from measured import run_sample
 from recordings import job, recorded
 
 from gccost import paths
+from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError
 from gccost.judging import metrics, models
 from gccost.judging.quantities import Seen
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, ccompilers, toolchains
-from gccost.measuring.toolchains import TODAY_GO
 
 
 @pytest.fixture(scope="module")

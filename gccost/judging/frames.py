@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.errors import GccostError, expect, nearest
 from gccost.judging import busy, metrics, published, stacks
 from gccost.judging import costs as estimating
@@ -20,7 +21,7 @@ from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
 from gccost.judging.models import AT, walked
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
-from gccost.measuring import gctrace, jobs, toolchains
+from gccost.measuring import gctrace, jobs
 from gccost.measuring.jobs import IDENTITY
 from gccost.measuring.profiles import Profile
 from gccost.stats import Figure, propagate
@@ -66,12 +67,12 @@ class Frames:
     @property
     def then(self) -> str:
         """The release of the document, or the nearest that was measured."""
-        return toolchains.title(self.recording.study.document)
+        return versions.title(self.recording.study.document)
 
     @property
     def today(self) -> str:
         """The newest release that gccost measures."""
-        return toolchains.title(toolchains.today(self.recording.study.document))
+        return versions.title(versions.today(self.recording.study.document))
 
     def _error(self, problem: str, hint: str) -> GccostError:
         return GccostError(problem, self._where, hint)
@@ -346,7 +347,7 @@ class Frames:
                 estimate = self.recording.showing(name).estimate(ratio, job["release"])
                 if estimate.n:
                     figures = estimating.row(estimate).values()
-                    rows.append([toolchains.title(job["release"]), job["variant"], *figures])
+                    rows.append([versions.title(job["release"]), job["variant"], *figures])
         return pd.DataFrame(rows, columns=["release", "variant", *VALUES])
 
     # --- Profiles and traces -----------------------------------------------

@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from gccost import stats
+from gccost.cases import versions
 from gccost.judging import kinds, metrics, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.kinds import Kinds, Level
 from gccost.judging.quantities import Ratio
-from gccost.measuring import jobs, toolchains
+from gccost.measuring import jobs
 from gccost.measuring.runs import Run
 from gccost.stats import FEWEST, JUDGED, SHOWN, Figure
 
@@ -80,7 +81,7 @@ def left_out(
             rest = replace(every, sittings=others)
             own = replace(_ratio(quantity, go, apart, whole, number.__eq__), recorded=rest)
             found = _row(claim, words[claim.id]["value"], own, rest)
-            rows.append([claim.id, toolchains.title(go), int(number), *found])
+            rows.append([claim.id, versions.title(go), int(number), *found])
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 

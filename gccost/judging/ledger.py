@@ -14,11 +14,12 @@ from typing import Any
 import pandas as pd
 
 from gccost import stats
+from gccost.cases import versions
 from gccost.judging import costs, published, rounding
 from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
-from gccost.measuring import jobs, toolchains
+from gccost.measuring import jobs
 from gccost.stats import FEWEST, JUDGED, Estimate
 
 # By how much the number of rounds or sittings is multiplied to see whether more decide a verdict.
@@ -53,7 +54,7 @@ class Row:
 
     @property
     def toolchain(self) -> str:
-        return toolchains.title(self.release)
+        return versions.title(self.release)
 
     @property
     def factor(self) -> float:
@@ -103,7 +104,7 @@ class Row:
     @property
     def is_today(self) -> bool:
         """Whether the release is the newest measured."""
-        return self.release == toolchains.today(self.release)
+        return self.release == versions.today(self.release)
 
     @property
     def said(self) -> str:

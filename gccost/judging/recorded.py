@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.files import read_text, reading
-from gccost.measuring import runs, toolchains
+from gccost.measuring import runs
 from gccost.measuring.runs import Run
 from gccost.measuring.schema import LINE, fault
 
@@ -16,7 +17,7 @@ def recorded() -> list[Run]:
 
     A run whose N was scaled (a test's) is never preferred to another one.
     """
-    toolchains.check_releases()
+    versions.check_releases()
     main = main_machine()
 
     def preference(run: Run) -> tuple[bool, bool, str]:

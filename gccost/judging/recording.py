@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from gccost import paths, stats
+from gccost.cases import versions
 from gccost.errors import GccostError
 from gccost.judging import costs, kinds, samples
 from gccost.judging.claims import Study
 from gccost.judging.kinds import Kinds
 from gccost.judging.quantities import Quantity, Seen
 from gccost.judging.recorded import recorded
-from gccost.measuring import jobs, profiles, toolchains
+from gccost.measuring import jobs, profiles
 from gccost.measuring.jobs import Job
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
@@ -104,7 +105,7 @@ class Recording:
     @property
     def newest(self) -> str:
         """The newest release with samples; without any, the newest of the language."""
-        return (toolchains.today(self.study.document), *self.releases)[-1]
+        return (versions.today(self.study.document), *self.releases)[-1]
 
     def failures(self, name: str) -> list[str]:
         """The reasons why samples of a case failed."""

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
 from gccost.judging.claims import Study
 from gccost.judging.recorded import main_machine
-from gccost.measuring import incoming, languages, runs, toolchains
+from gccost.measuring import incoming, languages, runs
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.incoming import AGAIN
 from gccost.measuring.jobs import Job
@@ -33,7 +34,7 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     With `main`, chapters show its machine from now on. Raises GccostError if the run is
     damaged, was changed after measuring, or was measured with other sources.
     """
-    toolchains.check_releases()
+    versions.check_releases()
     place = paths.reference()
     with checked(source, studies) as run:
         manifest = run.manifest()

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from gccost.cases import versions
 from gccost.judging import metrics
-from gccost.measuring import toolchains
 from gccost.measuring.benchmarks import NUMBERS
 from gccost.measuring.jobs import Job
 from gccost.measuring.runs import Run, cached
@@ -57,7 +57,7 @@ def keys(table: Mapping[str, Job]) -> pd.DataFrame:
     """The settings of jobs as typed columns, by name; `release` is an ordered category."""
     settings = pd.DataFrame(list(table.values()), index=list(table))
     numbers = settings.columns.intersection(list(NUMBERS))
-    by_age = toolchains.titles(settings["release"])
-    titles = pd.Categorical(settings["release"].map(toolchains.title), by_age, ordered=True)
+    by_age = versions.titles(settings["release"])
+    titles = pd.Categorical(settings["release"].map(versions.title), by_age, ordered=True)
     typed = settings.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)
     return typed.drop(columns=[*_HIDDEN], errors="ignore")

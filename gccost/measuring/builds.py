@@ -19,6 +19,7 @@ from typing import TypeVar
 from filelock import FileLock
 
 from gccost import paths, processes
+from gccost.cases.versions import number, title
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
@@ -27,13 +28,7 @@ from gccost.measuring.cases import OVERLAY
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.jobs import Build
 from gccost.measuring.progress import Progress, until_done
-from gccost.measuring.toolchains import (
-    OLDEST_WITH_MODULES,
-    Toolchain,
-    find_driver,
-    number,
-    title,
-)
+from gccost.measuring.toolchains import OLDEST_WITH_MODULES, Toolchain, find_driver
 from gccost.processes import Environment
 
 T = TypeVar("T")

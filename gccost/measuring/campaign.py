@@ -28,9 +28,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
-from gccost.measuring import benchfmt, builds, jobs, machine, runs, toolchains
+from gccost.measuring import benchfmt, builds, jobs, machine, runs
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.jobs import Build, Job
@@ -343,7 +344,7 @@ class _Campaign:
         """The jobs of open questions, and the baselines of their releases."""
         wanted = {name for question in open_questions for name in question.cases}
         releases = {self.plan.pool[name]["release"] for name in wanted}
-        wanted |= {jobs.name(BASELINE, go) for go in releases if toolchains.key(go) == "go"}
+        wanted |= {jobs.name(BASELINE, go) for go in releases if versions.key(go) == "go"}
         return [job for job in self._still_measured() if job["name"] in wanted]
 
     # --- A round ----------------------------------------------------------------------

@@ -21,11 +21,12 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from gccost.cases import versions
+from gccost.cases.versions import DOCUMENT_GO
 from gccost.errors import GccostError, expect
-from gccost.measuring import benchmarks, jdks, jobs, toolchains
+from gccost.measuring import benchmarks, jdks, jobs
 from gccost.measuring.benchmarks import EXPERIMENTS, STOCK
 from gccost.measuring.jobs import Job
-from gccost.measuring.toolchains import DOCUMENT_GO
 
 T = TypeVar("T")
 
@@ -90,16 +91,16 @@ OVERLAY = "overlay"
 ALL = "all"
 RELEASES: Mapping[str, Mapping[str, str]] = {
     "go": {
-        "cloudflare": toolchains.CLOUDFLARE_GO,
+        "cloudflare": versions.CLOUDFLARE_GO,
         "document": DOCUMENT_GO,
-        "issue": toolchains.ISSUE_GO,
-        "today": toolchains.TODAY_GO,
-        **{release: release for release in toolchains.GO_RELEASES},
+        "issue": versions.ISSUE_GO,
+        "today": versions.TODAY_GO,
+        **{release: release for release in versions.GO_RELEASES},
     },
     "jdk": {
-        "document": toolchains.DOCUMENT_JDK,
-        "today": toolchains.TODAY_JDK,
-        **{toolchains.keyed(release)["jdk"]: release for release in jdks.RELEASES},
+        "document": versions.DOCUMENT_JDK,
+        "today": versions.TODAY_JDK,
+        **{versions.keyed(release)["jdk"]: release for release in jdks.RELEASES},
     },
 }
 
@@ -125,7 +126,7 @@ def _releases(language: str, word: str, grid: str) -> list[str]:
     """The release, or all, that a word of a grid names."""
     named = RELEASES[language]
     if word == ALL:
-        return sorted(set(named.values()), key=toolchains.age)
+        return sorted(set(named.values()), key=versions.age)
     expect([*named, ALL], word, "release", grid)
     return [named[word]]
 
@@ -162,7 +163,7 @@ class Study:
         for job, tier in (*self._listed(), *self._needed()):
             _, other = found.get(job["name"], (job, tier))
             found[job["name"]] = job | least, min(tier, other, key=tiers.index)
-        return dict(sorted(found.items(), key=lambda item: toolchains.age(item[1][0]["release"])))
+        return dict(sorted(found.items(), key=lambda item: versions.age(item[1][0]["release"])))
 
     def _listed(self) -> Iterator[tuple[Job, str]]:
         """The cases of the lines. Raises GccostError, with the line, for what is unknown."""

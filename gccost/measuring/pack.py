@@ -124,7 +124,10 @@ def _copy_modules(pack: Path) -> None:
     script.write_text(_RUN)
     script.chmod(0o755)
     package = paths.ROOT / "gccost"
-    modules = [package / f"{name}.py" for name in _BELOW] + sorted(package.glob("measuring/*.py"))
+    modules = [package / f"{name}.py" for name in _BELOW] + [
+        *package.glob("cases/*.py"),
+        *package.glob("measuring/*.py"),
+    ]
     data = [paths.ROOT / name for name in ("LICENSE", "data/releases.csv", "data/benchmarks.csv")]
     copies = {path: path.relative_to(paths.ROOT) for path in [*modules, *data]}
     for file in importlib.metadata.files(_ALONG) or ():

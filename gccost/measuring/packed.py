@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from gccost import paths, processes
+from gccost.cases import versions
 from gccost.errors import GccostError, MissingTool, refused
-from gccost.measuring import campaign, jdks, jobs, machine, sampler, toolchains
+from gccost.measuring import campaign, jdks, jobs, machine, sampler
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.jobs import Build, Job
@@ -33,7 +34,7 @@ _UNPACK = "unpack the archive again, or make the pack again"
 def build_name(build: Build) -> str:
     """A build's name in pack.json and in its binaries' names."""
     program = build.program.replace("/", ".")
-    ((name, number),) = toolchains.keyed(build.release).items()
+    ((name, number),) = versions.keyed(build.release).items()
     parts = (program, f"{name}{number}", build.runtime, build.layout)
     return "-".join(filter(None, parts))
 
@@ -77,7 +78,7 @@ class PackedPlan(Plan):
 
 def _jvm(release: str) -> Path | None:
     """The JVM for a release's programs; None for Go. Raises MissingTool if it is not here."""
-    return jdks.system(release).java if toolchains.key(release) == "jdk" else None
+    return jdks.system(release).java if versions.key(release) == "jdk" else None
 
 
 def plan(pack: Pack, table: Mapping[str, Job]) -> PackedPlan:

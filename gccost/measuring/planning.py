@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
 
+from gccost.cases import versions
 from gccost.errors import GccostError
 from gccost.measuring import jobs, languages, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
@@ -140,7 +141,7 @@ def plan(
 
     `say` gets a line before each download. `description` is of another machine, to measure on.
     """
-    toolchains.check_releases()
+    versions.check_releases()
     description = description or machine.describe()
     names = {study.name: study.jobs.keys() for study in studies}
     made = Plan(names, budget, standing, description)
@@ -191,7 +192,7 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
 
         for release, job in first.items():
             done: Future[None] = Future()
-            tasks[done] = toolchains.title(release)
+            tasks[done] = versions.title(release)
             # A daemon, so that an interruption does not wait for a download.
             Thread(target=prepare, args=(job, done), daemon=True).start()
         until_done(tasks, progress, "fetching", "compilers")

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.claims import Study
@@ -73,9 +74,9 @@ def _downloads(studies: Iterable[Study]) -> Iterator[Row]:
         f"`make report` downloads it ({toolchains.DOWNLOADED} MB). Offline, it is not measured."
     )
     used = {release for study in studies if not study.on_request for release in study.releases}
-    for release in sorted(used & toolchains.GO_RELEASES.keys(), key=toolchains.number):
+    for release in sorted(used & versions.GO_RELEASES.keys(), key=versions.number):
         look = partial(toolchains.find, release)
-        yield toolchains.title(release), look, "{0.source}, in {0.goroot}", effect, "make measure"
+        yield versions.title(release), look, "{0.source}, in {0.goroot}", effect, "make measure"
 
 
 def _others() -> Iterator[Row]:
@@ -108,7 +109,7 @@ def render(findings: list[Finding]) -> str:
 
 def _data() -> int:
     """The number of tables and recorded runs. Raises GccostError if one is damaged."""
-    toolchains.check_releases()
+    versions.check_releases()
     tables = sorted(paths.PUBLISHED.glob("*.csv"))
     for path in tables:
         published.table(path.stem)

@@ -19,10 +19,10 @@ from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Final
 
 from gccost import paths, processes
+from gccost.cases.versions import TODAY_GO
 from gccost.errors import MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import builds, toolchains
-from gccost.measuring.toolchains import TODAY_GO
 
 if TYPE_CHECKING:  # they take a second to load
     from jupyter_client.kernelspec import KernelSpec

@@ -8,11 +8,12 @@ from itertools import chain
 
 import pandas as pd
 
+from gccost.cases import versions
 from gccost.judging import busy, rounding
 from gccost.judging.costs import FEWEST
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
-from gccost.measuring import languages, toolchains
+from gccost.measuring import languages
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run, seconds_of
 from gccost.showing import tables
@@ -83,7 +84,7 @@ def _facts(recordings: Sequence[Recording], samples: pd.DataFrame) -> Iterator[t
         yield "sittings", f"{len(begun)}, begun between {begun[0]} and {begun[-1]} (UTC)"
     yield "machine", machine(run)
     measured = chain.from_iterable(each.releases for each in recordings)
-    yield "releases", ", ".join(toolchains.titles(measured))
+    yield "releases", ", ".join(versions.titles(measured))
     spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
@@ -124,7 +125,7 @@ def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
     ]
     if fixed:
         yield (
-            f"{', '.join(toolchains.titles(fixed))}: the linker cannot randomize the layout of the "
+            f"{', '.join(versions.titles(fixed))}: the linker cannot randomize the layout of the "
             "Go code, so the intervals do not cover its effect."
         )
 

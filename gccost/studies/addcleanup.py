@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from gccost.cases.versions import ISSUE_GO, TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio, Share
 from gccost.judging.rules import AtLeast, Effect, Same
 from gccost.judging.stacks import SPLICE_POINT
-from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 
 CASES = """
     tiny AllocateFree|AllocateDefer|AllocateCleanup|AllocateAuto/go=issue|today

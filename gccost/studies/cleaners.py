@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gccost.cases.versions import DOCUMENT_JDK, TODAY_JDK
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
 # With one Cleaner, by thread and by handle are the same. One thread uses one Cleaner by thread.
 CASES = """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gccost.cases.versions import ISSUE_GO, TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 
 # A call on a random one of a million live handles, and the microbenchmark's call, whose handles
 # come in ascending order. Then programs that count the records of a list: one that allocates

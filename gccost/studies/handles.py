@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gccost.cases.versions import ISSUE_GO, TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Difference, Ratio
 from gccost.judging.rules import AtLeast, AtMost, WithinTolerance
-from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 
 # Sizes of a handle are in bytes. With the GC off a cleanup is only registered: the objects that
 # AddCleanup itself allocates lie in the spans of handles of 8 and 16 bytes, unless the handle has

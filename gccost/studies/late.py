@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.toolchains import TODAY_GO
 
 # `blocks` is what blocks while objects of a way wait: for slabs also the Free of their own pool, or
 # of another one. All programs but that of BlockedIdle go on making objects. `rate` is how many

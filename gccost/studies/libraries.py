@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import PhaseShare
 from gccost.judging.rules import AtMost
-from gccost.measuring.toolchains import TODAY_GO
 
 # In the library's own way finalizers or cleanups free. LateClosed shows what it costs that SQLite's
 # statements are freed later, without finalizers: it closes them, but only when so many are open.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import Same
-from gccost.measuring.toolchains import TODAY_GO
 
 CASES = """
     tiny AllocateAuto|AllocateCleanup/runtime=stock|nosizespecializedmalloc/go=today

@@ -9,10 +9,10 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 
 from gccost import stats
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Agreement, Quantity, Ratio, Seen
 from gccost.judging.rules import Agrees, AtMost
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
 # === Cases ===========================================================================

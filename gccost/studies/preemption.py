@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtLeast
-from gccost.measuring.toolchains import TODAY_GO
 
 # Go 1.26 keeps a goroutine that was preempted to stop the world on its P. The runtime "requeue"
 # is today's without this. The release of the issue is the last one before the change.

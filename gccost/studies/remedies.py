@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Worst
 from gccost.judging.rules import AtMost, Shown, WithinTolerance
-from gccost.measuring.toolchains import TODAY_GO
 
 # Turns and Owned: a C library that allows one call at a time, so that goroutines take turns, or a
 # thread owns it.

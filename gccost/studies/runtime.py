@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Linearity, Ratio, SavedShare, SlopeRatio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.toolchains import TODAY_GO
 
 # The patched runtimes: without the walk by an index, by a hint, and "plus" also without the cost
 # that then dominates. The last lines have programs without specials, which a patched runtime must

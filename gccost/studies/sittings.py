@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gccost.cases.versions import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio, SittingsAgree
 from gccost.judging.rules import Agrees
-from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 
 
 def _agree(name: str, over: str, releases: tuple[str, ...]) -> Claim:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtMost, Same
-from gccost.measuring.toolchains import TODAY_GO
 
 CASES = """
     tiny WasmObject/runtime=stock|hint|index/go=today

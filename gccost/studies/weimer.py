@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from gccost.cases.versions import DOCUMENT_JDK, TODAY_JDK
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, Ratio
 from gccost.judging.rules import AtLeast, AtMost, Effect, Occurs, Shown, WithinTolerance
-from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
 HEAPS = (4, 8, 12, 16, 24, 32, 48, 64)  # in MB
 REMAINING = tuple(range(0, 136, 8))  # bytes left in the heap

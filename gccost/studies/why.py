@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gccost.cases.versions import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Linearity, Ratio, SlopeRatio
 from gccost.judging.rules import AtLeast, AtMost, Between
-from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 
 # Sizes are of objects whose spans are one page, in bytes: 8 are the documents' handles; with 16 a
 # span's records fit into a first-level cache; a handle of 48 shares no span with AddCleanup's own

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from gccost.cases.versions import TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.toolchains import TODAY_GO
 
 # The first page has the cases of the quick budget. A wrapper whose Close stops its cleanup stores
 # 16 bytes for that, so it has 24 bytes at least; one with a handle of a slab has 16.
