@@ -58,9 +58,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gccost.cases.published import published
+    from gccost.costs.costs import cost, derive, sittings
     from gccost.errors import GccostError, MissingTool
-    from gccost.judging.costs import cost, derive, sittings
-    from gccost.judging.published import published
     from gccost.judging.simulation import simulate
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import measure, results
@@ -97,8 +97,8 @@ __all__ = [
 # Loaded when first used, so that the command line starts without pandas and seaborn.
 _WHERE = {
     "errors": "GccostError MissingTool",
-    "judging.costs": "cost derive sittings",
-    "judging.published": "published",
+    "costs.costs": "cost derive sittings",
+    "cases.published": "published",
     "judging.simulation": "simulate",
     "notebook": "measure open results runs",
     "showing.drawing": "chart intervals palette",

@@ -26,14 +26,15 @@ from tqdm import tqdm
 
 from gccost import paths
 from gccost.cases import versions
+from gccost.cases.cases import BUDGETS, budget
+from gccost.cases.settings import Settings
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
-from gccost.measuring import campaign, pack, planning, runs, toolchains
-from gccost.measuring.cases import BUDGETS, budget
+from gccost.measuring import campaign, pack, planning, toolchains
 from gccost.measuring.progress import PrintedProgress, Progress
-from gccost.measuring.runs import Run
-from gccost.measuring.schema import escaped
-from gccost.measuring.settings import Settings
+from gccost.run import runs
+from gccost.run.runs import Run
+from gccost.run.schema import escaped
 from gccost.showing import gokernel
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def agree() -> None:
     outside it by chance. The exit code is 1 if more do than chance explains, or if a claim holds
     in one run and does not hold in the other.
     """
-    from gccost.judging import busy, samples
+    from gccost.costs import busy, samples
     from gccost.judging.agreement import agreement, by_chance
 
     own = runs.all_runs(paths.runs())
@@ -400,7 +401,7 @@ def add(given: tuple[Path, ...], as_main: bool) -> None:
 
 def _recorded() -> list[Run]:
     """The recorded runs. Raises GccostError if there are none."""
-    from gccost.judging.recorded import recorded
+    from gccost.costs.recorded import recorded
 
     if recorded_runs := recorded():
         return recorded_runs
@@ -485,8 +486,8 @@ def _measured(plan: planning.Plan, run: Run) -> str:
 
 def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], float]:
     """The relative half-widths of headline figures in a run, by claim and release."""
+    from gccost.costs.recording import Recording
     from gccost.judging import ledger
-    from gccost.judging.recording import Recording
 
     if run is None:
         return {}

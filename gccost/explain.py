@@ -16,14 +16,15 @@ from typing import Any
 
 import pandas as pd
 
+from gccost.cases import published
 from gccost.cases.versions import TODAY_GO
+from gccost.costs import stacks
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.judging import published, stacks
 from gccost.judging.opening import reference
 from gccost.judging.quantities import SavedShare
-from gccost.judging.recording import Recording
 from gccost.judging.rounding import percent, plain, rounded
-from gccost.measuring import profiles
+from gccost.run import profiles
 from gccost.studies import remedies
 
 PARTS = {

@@ -16,22 +16,23 @@ from typing import Any
 import pandas as pd
 
 from gccost import paths
+from gccost.cases import published as transcribed
 from gccost.cases import versions
+from gccost.cases.cases import BUDGETS, one_of
+from gccost.cases.settings import Mode, Settings
+from gccost.costs.frames import Frames, of_run
+from gccost.costs.recorded import recorded
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
-from gccost.judging import published as transcribed
 from gccost.judging.claims import Study
-from gccost.judging.frames import Frames, of_run
 from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine, words
 from gccost.judging.questions import questions
-from gccost.judging.recorded import recorded
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label, asked
-from gccost.measuring import benchfmt, campaign, languages, planning, runs
-from gccost.measuring.cases import BUDGETS, one_of
-from gccost.measuring.runs import Run
-from gccost.measuring.settings import Mode, Settings
+from gccost.measuring import campaign, languages, planning
+from gccost.run import benchfmt, runs
+from gccost.run.runs import Run
 from gccost.showing import drawing, programs, progress, reading, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import machine as machine_of

@@ -3,7 +3,7 @@
 **The cost of a case** in a sitting is the lower quartile of what its processes print, such as
 ns/op: other programs on the machine only slow a loop down. It is that of one value per round,
 which is the lower quartile of the round's processes. A rate is read as a time per operation.
-Memory and counts are medians. `gccost.judging.kinds` has this in pandas.
+Memory and counts are medians. `gccost.costs.kinds` has this in pandas.
 
 **The sitting is the unit of error.** A sitting is one call of `make report`. A ratio is computed in
 each sitting that has both sides in `FEWEST` rounds, and the sittings' logs are averaged. Its error

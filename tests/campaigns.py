@@ -10,14 +10,17 @@ from click.testing import CliRunner, Result
 from faketools import FakeTools, wait_for
 
 from gccost import cli
-from gccost.judging import ledger, samples
+from gccost.cases import jobs
+from gccost.cases.cases import BUDGETS
+from gccost.costs import samples
+from gccost.costs.recording import Recording
+from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.questions import questions
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import jobs, planning, runs
-from gccost.measuring.cases import BUDGETS
+from gccost.measuring import planning
 from gccost.measuring.progress import MEASURING, Progress
+from gccost.run import runs
 from gccost.showing import notice
 from gccost.studies import STUDIES
 

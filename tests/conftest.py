@@ -17,9 +17,10 @@ from faketools import PATIENCE, PROGRAM, reported, script, tools  # noqa: F401 -
 from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
+from gccost.cases import jobs
+from gccost.costs import kinds
 from gccost.errors import MissingTool
-from gccost.judging import kinds
-from gccost.measuring import builds, ccompilers, jdks, jobs, standins, toolchains
+from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain

@@ -21,7 +21,7 @@ from recordings import STACKS, write_profile
 
 from gccost import paths
 from gccost.cases.versions import GO_RELEASES
-from gccost.measuring.runs import Run, all_runs
+from gccost.run.runs import Run, all_runs
 
 # A program that answers like a Go test binary: one line for the requested benchmark
 # and N. `$ns` is the time per operation, `$delay` the share of it that its threads

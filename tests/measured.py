@@ -19,11 +19,11 @@ from faketools import PATIENCE
 
 from gccost import cli, paths, processes
 from gccost.cases import versions
+from gccost.cases.cases import BUDGETS
+from gccost.cases.jobs import Job
 from gccost.errors import MissingTool
 from gccost.measuring import builds, planning, sampler
-from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS
-from gccost.measuring.jobs import Job
+from gccost.run.benchfmt import Sample
 from gccost.showing import gokernel, programs
 from gccost.studies import STUDIES
 

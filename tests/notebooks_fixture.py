@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from gccost.measuring.settings import Settings
+from gccost.cases.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.showing.report import write_report
 

@@ -20,16 +20,19 @@ from pathlib import Path
 import pandas as pd
 
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.cases import BUDGETS
+from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
-from gccost.judging import ledger, metrics
+from gccost.costs import metrics
+from gccost.costs.recording import Recording
+from gccost.judging import ledger
 from gccost.judging.claims import Claim, Study
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, jobs, languages, planning, profiles, runs
+from gccost.measuring import languages, planning
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.cases import BUDGETS
-from gccost.measuring.jobs import Job
 from gccost.measuring.machine import fingerprint
+from gccost.run import benchfmt, profiles, runs
 from gccost.studies import STUDIES
 
 # ns per operation of the benchmarks whose ratios tests know.

@@ -19,17 +19,19 @@ import recordings
 
 import gccost
 from gccost import paths
+from gccost.cases import jobs
 from gccost.cases.versions import TODAY_GO
+from gccost.costs import kinds
+from gccost.costs.costs import METRIC
+from gccost.costs.recorded import recorded
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.judging import kinds, reference
-from gccost.judging.costs import METRIC
+from gccost.judging import reference
 from gccost.judging.machines import by_machine
 from gccost.judging.opening import reference as shown
-from gccost.judging.recorded import recorded
-from gccost.judging.recording import Recording
-from gccost.measuring import incoming, jobs, runs
 from gccost.measuring.machine import fingerprint
-from gccost.measuring.runs import Run
+from gccost.run import incoming, runs
+from gccost.run.runs import Run
 from gccost.showing import results
 from gccost.studies import STUDIES
 

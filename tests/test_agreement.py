@@ -11,9 +11,9 @@ import recordings
 from click.testing import CliRunner
 
 from gccost import cli
+from gccost.cases.jobs import Job
 from gccost.judging.agreement import agreement, by_chance
-from gccost.measuring.jobs import Job
-from gccost.measuring.runs import Run
+from gccost.run.runs import Run
 from gccost.studies import STUDIES
 
 

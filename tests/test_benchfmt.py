@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gccost.errors import GccostError
-from gccost.measuring.benchfmt import Sample, format_line, parse, read
+from gccost.run.benchfmt import Sample, format_line, parse, read
 
 GOOD = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=default\t1600000\t60.61 ns/op\t3 round"
 

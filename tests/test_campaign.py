@@ -20,17 +20,19 @@ from faketools import PROGRAM, script, wait_for
 from measured import run_sample
 
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.cases import BUDGETS, Study
+from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
+from gccost.costs.recording import Recording
+from gccost.costs.samples import of_run
 from gccost.judging import ledger
 from gccost.judging.questions import narrower, questions
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.judging.samples import of_run
-from gccost.measuring import builds, campaign, jobs, machine, planning, runs
-from gccost.measuring.cases import BUDGETS, Study
-from gccost.measuring.jobs import Job
+from gccost.measuring import builds, campaign, machine, planning
 from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.sampler import SampleFailed
+from gccost.run import runs
 from gccost.stats import Estimate
 
 TINY = replace(BUDGETS["tiny"], rounds=4)  # enough for verdicts

@@ -14,8 +14,10 @@ from recordings import AS_RECORDED, Change, Metrics, labels, recorded, study_of
 from recordings import keys as of_job
 
 from gccost import paths
-from gccost.cases import versions
-from gccost.judging import ledger, published
+from gccost.cases import jobs, published, versions
+from gccost.cases.benchmarks import ONE_MALLOC
+from gccost.cases.jobs import Job
+from gccost.judging import ledger
 from gccost.judging.rules import (
     About,
     Agrees,
@@ -30,9 +32,7 @@ from gccost.judging.rules import (
     UShaped,
     WithinTolerance,
 )
-from gccost.measuring import gctrace, jobs
-from gccost.measuring.benchmarks import ONE_MALLOC
-from gccost.measuring.jobs import Job
+from gccost.run import gctrace
 from gccost.stats import Estimate
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.precision import COUNT, OURS

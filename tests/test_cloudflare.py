@@ -14,8 +14,8 @@ from gccost.cases.versions import CLOUDFLARE_GO, TODAY_GO
 from gccost.judging import ledger
 from gccost.judging.rules import Label
 from gccost.measuring import builds, ccompilers, sampler, toolchains
-from gccost.measuring.profiles import read
 from gccost.measuring.sampler import SampleFailed
+from gccost.run.profiles import read
 from gccost.studies import STUDIES
 
 CLOUDFLARE = STUDIES["cloudflare"]

@@ -22,13 +22,15 @@ from campaigns import (
 from conftest import FakeMachine
 
 from gccost import paths, processes
+from gccost.cases import jobs, published
+from gccost.cases.settings import Settings
 from gccost.cases.versions import TODAY_GO
+from gccost.costs import recorded as recorded_runs
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.judging import ledger, opening, published
-from gccost.judging import recorded as recorded_runs
-from gccost.judging.recording import Recording
-from gccost.measuring import campaign, jobs, runs, toolchains
-from gccost.measuring.settings import Settings
+from gccost.judging import ledger, opening
+from gccost.measuring import campaign, toolchains
+from gccost.run import runs
 from gccost.showing import notice
 from gccost.studies import STUDIES
 

@@ -17,7 +17,7 @@ from faketools import FakeTools, Reported
 
 from gccost import files, paths
 from gccost.errors import LEAST_ROOM, DiskFull, GccostError, failed_build
-from gccost.measuring.runs import all_runs
+from gccost.run.runs import all_runs
 from gccost.showing.report import write_report
 
 pytestmark = pytest.mark.slow

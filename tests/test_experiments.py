@@ -9,10 +9,10 @@ import pytest
 from recordings import study_of
 
 from gccost import paths
-from gccost.cases import versions
+from gccost.cases import jobs, versions
+from gccost.cases.cases import BUDGETS
 from gccost.judging import ledger
-from gccost.measuring import jobs, languages
-from gccost.measuring.cases import BUDGETS
+from gccost.measuring import languages
 from gccost.measuring.machine import MOST_BYTES
 from gccost.showing import results
 from gccost.studies import CLAIMS, STUDIES

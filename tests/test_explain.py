@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from recordings import Stacks, write_profile
 
 from gccost import cli, explain, paths
-from gccost.judging import published
-from gccost.measuring import profiles
+from gccost.cases import published
+from gccost.run import profiles
 
 ADD = "runtime.AddCleanup[go.shape.[]uint8,int]"
 SPLICE = "runtime.(*mspan).specialFindSplicePoint"

@@ -14,9 +14,9 @@ from conftest import FakeMachine
 from faketools import FakeTools
 
 from gccost import paths, processes
+from gccost.cases.benchmarks import ONE_MALLOC
 from gccost.errors import GccostError
 from gccost.measuring import campaign, planning, toolchains
-from gccost.measuring.benchmarks import ONE_MALLOC
 from gccost.showing import doctor
 from gccost.studies import STUDIES
 

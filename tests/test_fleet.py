@@ -19,7 +19,7 @@ from faketools import FakeTools, wait_for
 from gccost import paths
 from gccost.judging import reference
 from gccost.measuring import fleet
-from gccost.measuring.runs import Run
+from gccost.run.runs import Run
 from gccost.studies import STUDIES
 
 

@@ -19,14 +19,16 @@ from pandas.testing import assert_frame_equal
 
 import gccost
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.settings import Settings
 from gccost.cases.versions import TODAY_GO
+from gccost.costs import metrics
+from gccost.costs.costs import VALUES
 from gccost.errors import GccostError, nearest
-from gccost.judging import ledger, metrics, opening
-from gccost.judging.costs import VALUES
+from gccost.judging import ledger, opening
 from gccost.judging.quantities import Ratio
-from gccost.measuring import benchfmt, jobs
-from gccost.measuring.settings import Settings
 from gccost.notebook import OpenedStudy
+from gccost.run import benchfmt
 from gccost.showing import drawing
 from gccost.showing.artifact import appendix
 from gccost.showing.quoting import MISSING

@@ -18,8 +18,8 @@ import gccost
 from gccost import explain
 from gccost.errors import GccostError
 from gccost.judging import reference
-from gccost.measuring import benchfmt, gctrace
-from gccost.measuring.runs import Run
+from gccost.run import benchfmt, gctrace
+from gccost.run.runs import Run
 from gccost.studies import STUDIES
 
 TRIED = 15 * int(os.environ.get("GCCOST_EXAMPLES", "1"))  # of a format; 500 were tried by hand

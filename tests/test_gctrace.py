@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gccost import paths
-from gccost.measuring import gctrace
+from gccost.run import gctrace
 
 # Lines that these releases printed.
 GO_1_9 = (

@@ -12,10 +12,10 @@ from nbformat import NotebookNode
 from notebooks_fixture import code, execute, prose, write_fixture_report
 
 from gccost import paths
+from gccost.cases.settings import Settings
 from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring.progress import unwatched
-from gccost.measuring.settings import Settings
 from gccost.showing import gokernel, reporting
 
 pytestmark = pytest.mark.slow

@@ -19,10 +19,11 @@ import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.cases import BUDGETS
 from gccost.judging import opening
-from gccost.measuring import jobs, planning
-from gccost.measuring.cases import BUDGETS
-from gccost.measuring.runs import Run
+from gccost.measuring import planning
+from gccost.run.runs import Run
 from gccost.showing import drawing, programs, tables
 from gccost.showing.charts import Chart
 from gccost.studies import STUDIES

@@ -25,7 +25,8 @@ from notebooks_fixture import code, write
 
 from gccost import paths
 from gccost.judging import reference
-from gccost.measuring import campaign, runs
+from gccost.measuring import campaign
+from gccost.run import runs
 from gccost.showing.charts import STORY
 from gccost.studies import STUDIES
 

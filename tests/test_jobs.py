@@ -17,14 +17,16 @@ import recordings
 from faketools import wait_for
 
 from gccost import paths
+from gccost.cases import benchmarks, jobs
+from gccost.cases.cases import BUDGETS
 from gccost.cases.versions import DOCUMENT_GO, ISSUE_GO, TODAY_GO, title
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging import opening
 from gccost.judging.claims import Study
-from gccost.judging.recording import Recording
 from gccost.judging.rounding import written
-from gccost.measuring import benchfmt, benchmarks, jobs, planning, runs
-from gccost.measuring.cases import BUDGETS
+from gccost.measuring import planning
+from gccost.run import benchfmt, runs
 from gccost.studies import STUDIES
 
 JOBS = {name: job for study in STUDIES.values() for name, job in study.jobs.items()}

@@ -14,8 +14,8 @@ from recordings import benchmarks_of, having, labels, recorded
 import gccost
 from gccost import paths
 from gccost.cases.versions import TODAY_GO
+from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, ccompilers, toolchains
 from gccost.studies import STUDIES

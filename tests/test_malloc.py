@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gccost import processes
+from gccost.cases import jobs
 from gccost.cases.versions import ISSUE_GO
 from gccost.errors import GccostError
-from gccost.measuring import ccompilers, jobs, languages, toolchains
+from gccost.measuring import ccompilers, languages, toolchains
 from gccost.studies import malloc
 
 

@@ -15,7 +15,7 @@ from scipy import special
 
 import gccost
 from gccost import paths
-from gccost.judging.costs import COSTS
+from gccost.costs.costs import COSTS
 from gccost.studies import STUDIES
 
 TIMES = ("ns", "settled_ns", "cpu_ns")

@@ -10,12 +10,12 @@ from conftest import FakeMachine
 
 import gccost
 from gccost import cli, notebook, paths
-from gccost.cases import versions
+from gccost.cases import jobs, versions
+from gccost.cases.cases import BUDGETS
+from gccost.cases.settings import Settings
 from gccost.cases.versions import DOCUMENT_GO, TODAY_GO
 from gccost.errors import GccostError
-from gccost.measuring import jdks, jobs, toolchains
-from gccost.measuring.cases import BUDGETS
-from gccost.measuring.settings import Settings
+from gccost.measuring import jdks, toolchains
 from gccost.notebook import OpenedStudy
 from gccost.showing import programs
 from gccost.studies import STUDIES

@@ -19,13 +19,13 @@ from conftest import FakeMachine
 from faketools import script, wait_for
 
 from gccost import paths
+from gccost.cases.cases import BUDGETS
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.claims import Study
 from gccost.measuring import pack, packed, planning
-from gccost.measuring.cases import BUDGETS
 from gccost.measuring.languages import of
-from gccost.measuring.runs import all_runs
+from gccost.run.runs import all_runs
 from gccost.studies import STUDIES
 
 LEMIRE, TINY = STUDIES["lemire"], BUDGETS["tiny"]

@@ -7,11 +7,11 @@ import pytest
 from browser import PHONE, Browser
 from measured import Made, one_of_a_kind
 
-from gccost.cases import versions
+from gccost.cases import jobs, versions
+from gccost.costs.recording import Recording
 from gccost.judging.quantities import Share, SittingsAgree
-from gccost.judging.recording import Recording
-from gccost.measuring import jobs, planning
-from gccost.measuring.runs import all_runs
+from gccost.measuring import planning
+from gccost.run.runs import all_runs
 from gccost.studies import CLAIMS, STUDIES
 
 pytestmark = pytest.mark.slow

@@ -15,14 +15,15 @@ from measured import run_sample
 from test_campaign import program
 
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
+from gccost.costs.recording import Recording
 from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import jobs, runs
-from gccost.measuring.jobs import Job
 from gccost.measuring.sampler import SampleFailed
+from gccost.run import runs
 from gccost.showing import results
 from gccost.studies.precision import (
     BASELINE,

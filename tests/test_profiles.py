@@ -7,7 +7,7 @@ import pytest
 from recordings import write_profile as write
 
 from gccost.errors import GccostError
-from gccost.measuring import profiles
+from gccost.run import profiles
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pandas.api.types import is_numeric_dtype
 import gccost
 from gccost import paths
 from gccost.errors import GccostError
-from gccost.measuring import benchfmt
+from gccost.run import benchfmt
 
 TWO = """goos: linux
 pkg: example.org/one

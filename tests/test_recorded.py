@@ -12,11 +12,12 @@ import recordings
 from recordings import Metrics
 
 import gccost
+from gccost.cases import jobs
+from gccost.cases.jobs import Job
+from gccost.cases.settings import Settings
 from gccost.cases.versions import DOCUMENT_GO
-from gccost.judging import ledger, opening, recording
-from gccost.measuring import jobs
-from gccost.measuring.jobs import Job
-from gccost.measuring.settings import Settings
+from gccost.costs import recording
+from gccost.judging import ledger, opening
 from gccost.notebook import OpenedStudy
 from gccost.showing import drawing
 from gccost.studies import STUDIES

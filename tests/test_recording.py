@@ -14,9 +14,13 @@ import pandas as pd
 import pytest
 import recordings
 
+from gccost.cases import jobs
+from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
+from gccost.costs import busy
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.judging import busy, ledger
+from gccost.judging import ledger
 from gccost.judging.ledger import Row
 from gccost.judging.quantities import (
     Amount,
@@ -27,10 +31,7 @@ from gccost.judging.quantities import (
     SavedShare,
     Worst,
 )
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label, Verdict
-from gccost.measuring import jobs
-from gccost.measuring.jobs import Job
 from gccost.notebook import OpenedStudy
 from gccost.showing import notice as showing
 from gccost.showing import results

@@ -6,13 +6,15 @@ import pytest
 from recordings import benchmarks_of
 
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.cases import BUDGETS
+from gccost.cases.settings import Settings
+from gccost.costs.recording import Recording
 from gccost.judging import opening
 from gccost.judging.opening import reference
-from gccost.judging.recording import Recording
-from gccost.measuring import jobs, languages, planning, runs
-from gccost.measuring.cases import BUDGETS
+from gccost.measuring import languages, planning
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
-from gccost.measuring.settings import Settings
+from gccost.run import runs
 from gccost.studies import STUDIES
 
 STANDARD = BUDGETS["standard"]

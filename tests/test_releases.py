@@ -9,10 +9,11 @@ import pytest
 from faketools import FakeTools
 from measured import run_sample
 
+from gccost.cases import jobs
 from gccost.cases.versions import GO_RELEASES, TODAY_GO, number
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.judging.recording import Recording
-from gccost.measuring import builds, ccompilers, jobs, toolchains
+from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.toolchains import Toolchain
 from gccost.studies.releases import STUDY

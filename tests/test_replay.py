@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 from gccost import paths
-from gccost.measuring.runs import all_runs
-from gccost.measuring.settings import Settings
+from gccost.cases.settings import Settings
+from gccost.run.runs import all_runs
 from gccost.showing.execute import execute_all
 from gccost.studies import STUDIES
 

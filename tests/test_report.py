@@ -32,10 +32,10 @@ from notebooks_fixture import (
 )
 
 from gccost import cli, paths, stats
+from gccost.cases.cases import budget
+from gccost.cases.settings import Settings
 from gccost.errors import GccostError
 from gccost.judging.rules import Label, Verdict
-from gccost.measuring.cases import budget
-from gccost.measuring.settings import Settings
 from gccost.notebook import OpenedStudy, Results
 from gccost.showing.charts import MARKERS, as_file
 from gccost.showing.execute import named_outputs

@@ -12,8 +12,8 @@ import pytest
 import recordings
 
 from gccost.errors import GccostError
-from gccost.measuring import runs
-from gccost.measuring.schema import LONGEST
+from gccost.run import runs
+from gccost.run.schema import LONGEST
 
 
 def described(**more: object) -> str:

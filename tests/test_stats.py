@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from gccost.judging.kinds import SITTING, quartile, scatter
+from gccost.costs.kinds import SITTING, quartile, scatter
+from gccost.costs.models import amount, heterogeneity, linearity
 from gccost.judging.ledger import after
-from gccost.judging.models import amount, heterogeneity, linearity
 from gccost.stats import (
     FEWEST,
     JUDGED,

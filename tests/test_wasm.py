@@ -12,8 +12,9 @@ from faketools import script
 
 import gccost
 from gccost import processes
+from gccost.cases import jobs
 from gccost.cases.versions import TODAY_GO
-from gccost.measuring import ccompilers, jobs, languages, nodejs, sampler, standins, toolchains
+from gccost.measuring import ccompilers, languages, nodejs, sampler, standins, toolchains
 from gccost.showing import doctor
 from gccost.studies import STUDIES, wasm
 

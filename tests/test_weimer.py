@@ -13,14 +13,16 @@ from measured import run_sample
 from recordings import job
 
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.cases import BUDGETS
+from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_JDK
+from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
-from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, campaign, java, jdks, jobs, planning
-from gccost.measuring.cases import BUDGETS
+from gccost.measuring import campaign, java, jdks, planning
 from gccost.measuring.jdks import Jdk
-from gccost.measuring.jobs import Job
 from gccost.measuring.sampler import SampleFailed
+from gccost.run import benchfmt
 from gccost.studies import STUDIES
 
 WEIMER, TINY = STUDIES["weimer"], BUDGETS["tiny"]

@@ -15,10 +15,10 @@ from recordings import job, recorded
 
 from gccost import paths
 from gccost.cases.versions import TODAY_GO
+from gccost.costs import metrics, models
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.judging import metrics, models
 from gccost.judging.quantities import Seen
-from gccost.judging.recording import Recording
 from gccost.measuring import builds, ccompilers, toolchains
 
 

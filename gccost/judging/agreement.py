@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import scipy  # its parts are loaded when they are used
 
+from gccost.costs.recording import Recording
 from gccost.judging import leaving_out, ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.recording import Recording
-from gccost.measuring.runs import Run
+from gccost.run.runs import Run
 from gccost.stats import FEWEST, JUDGED
 
 _COLUMNS = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gccost.cases.cases import Study as Study
 from gccost.cases.versions import DOCUMENT_GO, TODAY_GO
 from gccost.judging.quantities import Quantity
 from gccost.judging.rules import Rule
-from gccost.measuring.cases import Study as Study
 
 
 @dataclass(frozen=True)

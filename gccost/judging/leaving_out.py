@@ -16,13 +16,12 @@ import numpy as np
 import pandas as pd
 
 from gccost import stats
-from gccost.cases import versions
-from gccost.judging import kinds, metrics, published
+from gccost.cases import jobs, published, versions
+from gccost.costs import kinds, metrics
+from gccost.costs.kinds import Kinds, Level
 from gccost.judging.claims import Claim, Study
-from gccost.judging.kinds import Kinds, Level
 from gccost.judging.quantities import Ratio
-from gccost.measuring import jobs
-from gccost.measuring.runs import Run
+from gccost.run.runs import Run
 from gccost.stats import FEWEST, JUDGED, SHOWN, Figure
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import pandas as pd
 
 from gccost import stats
-from gccost.cases import versions
-from gccost.judging import costs, published, rounding
+from gccost.cases import jobs, published, versions
+from gccost.costs import costs
+from gccost.costs.recording import Recording
+from gccost.judging import rounding
 from gccost.judging.claims import Claim, Study
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
-from gccost.measuring import jobs
 from gccost.stats import FEWEST, JUDGED, Estimate
 
 # By how much the number of rounds or sittings is multiplied to see whether more decide a verdict.

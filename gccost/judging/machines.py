@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gccost.costs.recorded import recorded
+from gccost.costs.recording import Recording
 from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.recorded import recorded
-from gccost.judging.recording import Recording
-from gccost.measuring.runs import Run
+from gccost.run.runs import Run
 
 _UNSAFE = re.compile(r"[^\w ().,@/+-]")
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from gccost import paths
+from gccost.cases.settings import Mode, Settings
+from gccost.costs.recorded import recorded
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError, nearest
 from gccost.judging.claims import Study
-from gccost.judging.recorded import recorded
-from gccost.judging.recording import Recording
-from gccost.measuring import languages, runs
-from gccost.measuring.runs import Run
-from gccost.measuring.settings import Mode, Settings
+from gccost.measuring import languages
+from gccost.run import runs
+from gccost.run.runs import Run
 
 OWN = "your run"
 _INSTEAD = "a recorded run is shown."

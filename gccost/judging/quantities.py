@@ -11,11 +11,12 @@ from operator import sub, truediv
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from gccost import stats
+from gccost.cases import jobs
+from gccost.costs import models, stacks
+from gccost.costs.models import slope, walked
 from gccost.errors import GccostError
-from gccost.judging import models, stacks
-from gccost.judging.models import slope, walked
-from gccost.measuring import gctrace, jobs
-from gccost.measuring.profiles import Profile
+from gccost.run import gctrace
+from gccost.run.profiles import Profile
 from gccost.stats import Estimate, Figure
 
 Case: TypeAlias = str

@@ -14,17 +14,17 @@ from dataclasses import replace
 from functools import cache
 
 from gccost import stats
+from gccost.cases import jobs
+from gccost.cases.cases import Budget
+from gccost.costs.recorded import recorded
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import Claim, Study
 from gccost.judging.ledger import Row
-from gccost.judging.recorded import recorded
-from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import jobs
-from gccost.measuring.cases import Budget
 from gccost.measuring.planning import OpenQuestion, Rank, Standing
-from gccost.measuring.runs import Run
+from gccost.run.runs import Run
 from gccost.stats import Estimate
 
 # An interval is narrow enough at this many times the width that no further round can reduce.

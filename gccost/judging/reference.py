@@ -17,15 +17,16 @@ from pathlib import Path
 
 from gccost import paths
 from gccost.cases import versions
+from gccost.cases.jobs import Job
+from gccost.costs.recorded import main_machine
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
 from gccost.judging.claims import Study
-from gccost.judging.recorded import main_machine
-from gccost.measuring import incoming, languages, runs
+from gccost.measuring import languages
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.incoming import AGAIN
-from gccost.measuring.jobs import Job
-from gccost.measuring.runs import Run
+from gccost.run import incoming, runs
+from gccost.run.incoming import AGAIN
+from gccost.run.runs import Run
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:

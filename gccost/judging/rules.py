@@ -17,8 +17,9 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from gccost import stats
+from gccost.costs import models
 from gccost.errors import GccostError
-from gccost.judging import models, rounding
+from gccost.judging import rounding
 from gccost.stats import Estimate
 
 SAME = 1.25  # costs within this factor are the same

@@ -19,14 +19,14 @@ from typing import TypeVar
 from filelock import FileLock
 
 from gccost import paths, processes
+from gccost.cases.benchmarks import EXPERIMENTS
+from gccost.cases.cases import OVERLAY
+from gccost.cases.jobs import Build
 from gccost.cases.versions import number, title
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
-from gccost.measuring.benchmarks import EXPERIMENTS
-from gccost.measuring.cases import OVERLAY
 from gccost.measuring.ccompilers import CCompiler
-from gccost.measuring.jobs import Build
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import OLDEST_WITH_MODULES, Toolchain, find_driver
 from gccost.processes import Environment

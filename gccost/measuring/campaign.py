@@ -28,17 +28,18 @@ from statistics import fmean
 from typing import NamedTuple
 
 from gccost import paths
-from gccost.cases import versions
+from gccost.cases import jobs, versions
+from gccost.cases.cases import BUDGETS
+from gccost.cases.jobs import Build, Job
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
-from gccost.measuring import benchfmt, builds, jobs, machine, runs
-from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS
-from gccost.measuring.jobs import Build, Job
+from gccost.measuring import builds, machine
 from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.progress import Progress, unwatched
-from gccost.measuring.runs import Run
 from gccost.measuring.sampler import TRACE, SampleFailed, is_traced
+from gccost.run import benchfmt, runs
+from gccost.run.benchfmt import Sample
+from gccost.run.runs import Run
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
 METHOD = "sittings, plain loops, one pool"

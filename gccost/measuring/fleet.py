@@ -18,8 +18,8 @@ from distributed.comm.addressing import get_address_host
 
 from gccost import paths, processes
 from gccost.errors import GccostError
-from gccost.measuring import runs
 from gccost.measuring.progress import Say
+from gccost.run import runs
 
 CONNECT_SECONDS = 10
 _START = "start it with: dask scheduler --host 127.0.0.1"

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from gccost import paths
 from gccost.cases import versions
+from gccost.cases.cases import Study
+from gccost.cases.jobs import Build
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
-from gccost.measuring.cases import Study
-from gccost.measuring.jobs import Build
 from gccost.measuring.progress import Say
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

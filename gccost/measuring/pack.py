@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from gccost import paths
+from gccost.cases import jobs
+from gccost.cases.cases import Budget, Study
+from gccost.cases.jobs import Build
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
-from gccost.measuring import builds, jobs, languages, machine, planning, toolchains
-from gccost.measuring.cases import Budget, Study
-from gccost.measuring.jobs import Build
+from gccost.measuring import builds, languages, machine, planning, toolchains
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name
 from gccost.measuring.planning import Plan
 from gccost.measuring.progress import PrintedProgress, Say

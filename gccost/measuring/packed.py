@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from gccost import paths, processes
-from gccost.cases import versions
+from gccost.cases import jobs, versions
+from gccost.cases.cases import BUDGETS
+from gccost.cases.jobs import Build, Job
 from gccost.errors import GccostError, MissingTool, refused
-from gccost.measuring import campaign, jdks, jobs, machine, sampler
-from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS
-from gccost.measuring.jobs import Build, Job
+from gccost.measuring import campaign, jdks, machine, sampler
 from gccost.measuring.planning import Plan, fitting, settled
 from gccost.measuring.progress import PrintedProgress
+from gccost.run.benchfmt import Sample
 
 FORMAT = 5  # of pack.json and its jobs.csv
 Pack = Mapping[str, Any]  # the content of pack.json

@@ -13,16 +13,16 @@ from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
 
-from gccost.cases import versions
+from gccost.cases import jobs, versions
+from gccost.cases.cases import Budget, Study
+from gccost.cases.jobs import Build, Job
 from gccost.errors import GccostError
-from gccost.measuring import jobs, languages, machine, sampler, toolchains
-from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import Budget, Study
-from gccost.measuring.jobs import Build, Job
+from gccost.measuring import languages, machine, sampler, toolchains
 from gccost.measuring.machine import Description
 from gccost.measuring.progress import Progress, Say, until_done, unwatched
-from gccost.measuring.runs import Run
 from gccost.processes import ProcessGroup
+from gccost.run.benchfmt import Sample
+from gccost.run.runs import Run
 
 
 class Rank(IntEnum):

@@ -1,6 +1,6 @@
 """The sampler: runs a job in a fresh process, and returns its samples.
 
-A job is a row of `jobs.csv` (see `gccost.measuring.jobs`): its command, its environment, its
+A job is a row of `jobs.csv` (see `gccost.cases.jobs`): its command, its environment, its
 name and its number of operations. The sampler knows nothing else of what it runs. It needs
 the standard library only, and a pack ships it as it is.
 
@@ -26,8 +26,9 @@ from typing import Any
 from gccost import processes
 from gccost.errors import GccostError
 from gccost.files import writing
-from gccost.measuring import benchfmt, gctrace, jvm
-from gccost.measuring.benchfmt import Sample
+from gccost.measuring import jvm
+from gccost.run import benchfmt, gctrace
+from gccost.run.benchfmt import Sample
 
 Job = Mapping[str, Any]
 

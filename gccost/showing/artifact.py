@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
+from gccost.cases.cases import BUDGETS
+from gccost.costs.recording import Recording
 from gccost.judging import rounding
 from gccost.judging.agreement import tolerances
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row, Tested
-from gccost.judging.recording import Recording
-from gccost.measuring.cases import BUDGETS
 from gccost.showing.notice import machine
 from gccost.showing.results import PAGES, measured_text, region
 

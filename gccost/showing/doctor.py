@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gccost import paths
-from gccost.cases import versions
+from gccost.cases import published, versions
+from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
-from gccost.judging import published
 from gccost.judging.claims import Study
-from gccost.judging.recorded import recorded
-from gccost.measuring import ccompilers, jdks, machine, nodejs, runs, standins, toolchains
+from gccost.measuring import ccompilers, jdks, machine, nodejs, standins, toolchains
+from gccost.run import runs
 from gccost.showing import gokernel
 
 OK, NOTE, MISSING = "ok", "note", "missing"  # a note may affect the results

@@ -39,10 +39,10 @@ from matplotlib.ticker import (
     ScalarFormatter,
 )
 
+from gccost.costs.costs import COSTS, RECORDED
 from gccost.errors import GccostError, expect
 from gccost.files import write_whole
 from gccost.judging import rounding
-from gccost.judging.costs import COSTS, RECORDED
 from gccost.showing import charts, quoting, tables
 from gccost.showing.charts import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose

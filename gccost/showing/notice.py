@@ -9,13 +9,14 @@ from itertools import chain
 import pandas as pd
 
 from gccost.cases import versions
-from gccost.judging import busy, rounding
-from gccost.judging.costs import FEWEST
+from gccost.cases.cases import BUDGETS
+from gccost.costs import busy
+from gccost.costs.costs import FEWEST
+from gccost.costs.recording import Recording
+from gccost.judging import rounding
 from gccost.judging.machines import words
-from gccost.judging.recording import Recording
 from gccost.measuring import languages
-from gccost.measuring.cases import BUDGETS
-from gccost.measuring.runs import Run, seconds_of
+from gccost.run.runs import Run, seconds_of
 from gccost.showing import tables
 from gccost.showing.tables import Markup
 

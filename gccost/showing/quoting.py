@@ -2,7 +2,7 @@
 
 A figure is quoted if it was measured by three processes or more, and its interval spans less than
 a factor of 4. A frame holds the recorded run's figure in place of any other, and its text says so
-(`gccost.judging.costs.better`). If no run has the figure, its text is a dash, and a sentence or
+(`gccost.costs.costs.better`). If no run has the figure, its text is a dash, and a sentence or
 title that needs it is left out.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
+from gccost.costs.costs import FEWEST, RECORDED, is_quotable
 from gccost.judging import rounding
-from gccost.judging.costs import FEWEST, RECORDED, is_quotable
 from gccost.showing.tables import Prose
 from gccost.stats import Estimate
 

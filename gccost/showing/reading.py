@@ -13,10 +13,11 @@ from typing import Any
 
 import pandas as pd
 
+from gccost.cases import benchmarks
+from gccost.costs import metrics
 from gccost.errors import GccostError
-from gccost.judging import metrics
-from gccost.measuring import benchfmt, benchmarks, schema
-from gccost.measuring.benchfmt import Sample
+from gccost.run import benchfmt, schema
+from gccost.run.benchfmt import Sample
 from gccost.showing.tables import printable
 
 # A number in a key; "1.20" is a version, whose last digit counts.

@@ -12,13 +12,13 @@ import nbformat
 from nbformat.sign import NotebookNotary
 
 from gccost import paths
+from gccost.cases.settings import Settings
 from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.judging import ledger, opening
 from gccost.judging.claims import Study
 from gccost.measuring import machine
 from gccost.measuring.progress import Progress
-from gccost.measuring.settings import Settings
 from gccost.showing import gokernel, results
 from gccost.showing.artifact import appendix
 from gccost.showing.charts import as_file

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gccost.costs.costs import RECORDED, is_numbered
 from gccost.judging import rounding
-from gccost.judging.costs import RECORDED, is_numbered
 from gccost.stats import Estimate
 
 _UNKNOWN = re.compile(r"\b[nN]a[nN]\b|<NA>")

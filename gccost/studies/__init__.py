@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
 
+from gccost.cases.cases import one_of
 from gccost.judging.claims import Claim, Study
-from gccost.measuring.cases import one_of
 
 _ORDER = (
     *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from gccost.cases.versions import ISSUE_GO, TODAY_GO
+from gccost.costs.stacks import SPLICE_POINT
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio, Share
 from gccost.judging.rules import AtLeast, Effect, Same
-from gccost.judging.stacks import SPLICE_POINT
 
 CASES = """
     tiny AllocateFree|AllocateDefer|AllocateCleanup|AllocateAuto/go=issue|today

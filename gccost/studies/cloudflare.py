@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from gccost.cases.versions import CLOUDFLARE_GO, TODAY_GO
+from gccost.costs.stacks import GC_AND_LOCKS
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, CyclesWithin, Ratio, SavedOverPrinted, Share
 from gccost.judging.rules import ABOUT, About, AtLeast, AtMost, Between, Effect, Shown
-from gccost.judging.stacks import GC_AND_LOCKS
 
 LEAST_CPUS = 16  # the fewest that can test the claims about many cores
 RELEASES = (CLOUDFLARE_GO, TODAY_GO)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gccost.costs.stacks import CALLING_C
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio, Share
 from gccost.judging.rules import Between, Effect, Same
-from gccost.judging.stacks import CALLING_C
 
 CASES = """
     tiny AllocateFree|AllocateDefer|AllocateHeapFree|AllocateAuto|AllocateDummy/go=document|today

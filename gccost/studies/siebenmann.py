@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
+from gccost.costs.stacks import ALLOCATING, COLLECTING, FINALIZING, LINKING_IN, LOCKING, SETTING
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Ratio, Share
 from gccost.judging.rules import About, AtLeast, UShaped, WithinTolerance
-from gccost.judging.stacks import (
-    ALLOCATING,
-    COLLECTING,
-    FINALIZING,
-    LINKING_IN,
-    LOCKING,
-    SETTING,
-)
 
 # The sizes of the published curve, in pointer words.
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gccost.cases.versions import TODAY_GO
+from gccost.costs.stacks import SPLICE_POINT
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Share
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.judging.stacks import SPLICE_POINT
 
 # The heap profiler samples an object in `rate` bytes; 524288 is its default.
 CASES = """

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 from gccost import paths
+from gccost.cases import benchmarks
 from gccost.errors import GccostError, expect
 from gccost.files import read_text, reading
-from gccost.measuring import benchmarks, gctrace
-from gccost.measuring.schema import columns, rows
+from gccost.run import gctrace
+from gccost.run.schema import columns, rows
 
 # The columns of the tables; those without a kind are texts.
 _PROFILE = (

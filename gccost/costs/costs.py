@@ -16,9 +16,9 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from gccost import stats
+from gccost.costs import metrics
+from gccost.costs.kinds import Kinds
 from gccost.errors import GccostError, nearest
-from gccost.judging import metrics
-from gccost.judging.kinds import Kinds
 from gccost.stats import Estimate, Figure
 
 VALUES = ["value", "low", "high", "rounds", "n"]

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from gccost import stats
+from gccost.costs import metrics, samples
+from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
-from gccost.judging import metrics, samples
-from gccost.judging.recorded import recorded
-from gccost.measuring.runs import Run, cached
+from gccost.run.runs import Run, cached
 from gccost.stats import FEWEST, Figure, Sitting
 
 SITTING = ["kind", "name", "sitting"]  # what tells the sittings of cases apart

@@ -13,7 +13,7 @@ from functools import cache
 
 from gccost import paths
 from gccost.files import read_text
-from gccost.measuring.profiles import Profile
+from gccost.run.profiles import Profile
 
 SETTING = ("runtime.SetFinalizer",)
 LINKING_IN = ("runtime.addspecial",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gccost.measuring.schema import AMOUNT, COUNT, DATE, FLAG, HASH, LINE, TEXT, Field, columns
+from gccost.run.schema import AMOUNT, COUNT, DATE, FLAG, HASH, LINE, TEXT, Field, columns
 
 Manifest = dict[str, Any]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from gccost.errors import GccostError
 from gccost.files import writing
 from gccost.measuring import machine
-from gccost.measuring.runs import Run
+from gccost.run.runs import Run
 
 AGAIN = "copy it again from the machine that measured it"
 MOST_BYTES = 128 << 20  # of a run, unpacked; one of all studies has 20 MiB

@@ -15,19 +15,19 @@ import numpy as np
 import pandas as pd
 
 from gccost import paths, stats
-from gccost.cases import versions
+from gccost.cases import jobs, versions
+from gccost.cases.jobs import Job
+from gccost.cases.settings import Mode
+from gccost.costs import costs, kinds, samples
+from gccost.costs.kinds import Kinds
+from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
-from gccost.judging import costs, kinds, samples
 from gccost.judging.claims import Study
-from gccost.judging.kinds import Kinds
 from gccost.judging.quantities import Quantity, Seen
-from gccost.judging.recorded import recorded
-from gccost.measuring import jobs, profiles
-from gccost.measuring.jobs import Job
-from gccost.measuring.manifest import Manifest
-from gccost.measuring.profiles import Profile
-from gccost.measuring.runs import Run
-from gccost.measuring.settings import Mode
+from gccost.run import profiles
+from gccost.run.manifest import Manifest
+from gccost.run.profiles import Profile
+from gccost.run.runs import Run
 from gccost.stats import SHOWN, Estimate, Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

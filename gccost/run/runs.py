@@ -23,13 +23,14 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
+from gccost.cases import jobs
+from gccost.cases.jobs import RESTORE, Job
 from gccost.errors import GccostError
 from gccost.files import reading, temporary, write_whole, writing
-from gccost.measuring import benchfmt, jobs
-from gccost.measuring.benchfmt import Reading, Sample
-from gccost.measuring.jobs import RESTORE, Job
-from gccost.measuring.manifest import MANIFEST, Manifest
-from gccost.measuring.schema import LONGEST, UNSEEN, fault
+from gccost.run import benchfmt
+from gccost.run.benchfmt import Reading, Sample
+from gccost.run.manifest import MANIFEST, Manifest
+from gccost.run.schema import LONGEST, UNSEEN, fault
 
 T = TypeVar("T")
 _MAY_READ = "see that you may read this folder"
@@ -161,7 +162,7 @@ class Run:
 
     @property
     def jobs_csv(self) -> Path:
-        """The table of jobs that the samples name; see `gccost.measuring.jobs`."""
+        """The table of jobs that the samples name; see `gccost.cases.jobs`."""
         return self.folder / "jobs.csv"
 
     @property

@@ -26,7 +26,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gccost.errors import GccostError
-from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, escaped, printable
+from gccost.run.schema import LARGEST, LONGEST, UNSEEN, escaped, printable
 
 PREFIX = "Benchmark"
 LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process

@@ -1,6 +1,6 @@
 """The metrics of a sample: the column that a frame has for each, and its kind.
 
-The kind decides how `gccost.judging.kinds.cost` reads a metric in a sitting:
+The kind decides how `gccost.costs.kinds.cost` reads a metric in a sitting:
 
 - a *time*: the lower quartile; a *rate*: that of the time of an operation;
 - a *level*, such as memory: the median;

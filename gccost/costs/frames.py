@@ -12,18 +12,18 @@ import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
 from gccost import paths
-from gccost.cases import versions
+from gccost.cases import jobs, published, versions
+from gccost.cases.jobs import IDENTITY
+from gccost.costs import busy, metrics, stacks
+from gccost.costs import costs as estimating
+from gccost.costs import samples as sampled
+from gccost.costs.costs import COSTS, METRIC, RECORDED, VALUES
+from gccost.costs.models import AT, walked
+from gccost.costs.recording import Recording
 from gccost.errors import GccostError, expect, nearest
-from gccost.judging import busy, metrics, published, stacks
-from gccost.judging import costs as estimating
-from gccost.judging import samples as sampled
-from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
-from gccost.judging.models import AT, walked
 from gccost.judging.quantities import Ratio
-from gccost.judging.recording import Recording
-from gccost.measuring import gctrace, jobs
-from gccost.measuring.jobs import IDENTITY
-from gccost.measuring.profiles import Profile
+from gccost.run import gctrace
+from gccost.run.profiles import Profile
 from gccost.stats import Figure, propagate
 
 F = TypeVar("F", bound=Callable[..., pd.DataFrame])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gccost import paths
-from gccost.measuring.cases import BUDGETS, Budget, one_of
+from gccost.cases.cases import BUDGETS, Budget, one_of
 
 Mode = Literal["measure", "replay"]
 MODES: Mapping[str, Mode] = {"measure": "measure", "replay": "replay"}

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from gccost.cases import versions
-from gccost.judging import metrics
-from gccost.measuring.benchmarks import NUMBERS
-from gccost.measuring.jobs import Job
-from gccost.measuring.runs import Run, cached
+from gccost.cases.benchmarks import NUMBERS
+from gccost.cases.jobs import Job
+from gccost.costs import metrics
+from gccost.run.runs import Run, cached
 
 _HIDDEN = (
     *("name", "program", "n", "retained_bytes", "argv", "env"),

@@ -7,9 +7,9 @@ import json
 from gccost import paths
 from gccost.cases import versions
 from gccost.files import read_text, reading
-from gccost.measuring import runs
-from gccost.measuring.runs import Run
-from gccost.measuring.schema import LINE, fault
+from gccost.run import runs
+from gccost.run.runs import Run
+from gccost.run.schema import LINE, fault
 
 
 def recorded() -> list[Run]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from gccost.measuring import benchmarks
+from gccost.cases import benchmarks
 
 BUSY = 0.10  # the share of time waited above which a sitting is busy
 

@@ -2,7 +2,7 @@
 
 A **case** is a benchmark with its settings, on one release. A **study** is a named list of cases,
 and of the claims that they test; `gccost.studies` has them. A study lists its cases as text, a grid
-a line, in the syntax of their names (see `gccost.measuring.jobs`), with the smallest budget that
+a line, in the syntax of their names (see `gccost.cases.jobs`), with the smallest budget that
 measures them:
 
     quick Allocate|Finalize/words=1|4|16/go=document|today
@@ -21,12 +21,12 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from gccost.cases import versions
+from gccost.cases import benchmarks, jobs, versions
+from gccost.cases.benchmarks import EXPERIMENTS, STOCK
+from gccost.cases.jobs import Job
 from gccost.cases.versions import DOCUMENT_GO
 from gccost.errors import GccostError, expect
-from gccost.measuring import benchmarks, jdks, jobs
-from gccost.measuring.benchmarks import EXPERIMENTS, STOCK
-from gccost.measuring.jobs import Job
+from gccost.measuring import jdks
 
 T = TypeVar("T")
 

@@ -21,12 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gccost.cases import versions
+from gccost.cases import benchmarks, versions
+from gccost.cases.benchmarks import EXPERIMENTS, NUMBERS, SETTINGS, STOCK, whole
 from gccost.errors import GccostError, expect
 from gccost.files import write_whole
-from gccost.measuring import benchmarks
-from gccost.measuring.benchmarks import EXPERIMENTS, NUMBERS, SETTINGS, STOCK, whole
-from gccost.measuring.schema import COUNT, LINE, TEXT, columns, rows
+from gccost.run.schema import COUNT, LINE, TEXT, columns, rows
 
 IDENTITY = ("release", "experiment", "variant", "benchmark")
 _FIRST = (
@@ -250,7 +249,7 @@ def build(job: Job) -> Build:
 
 
 def has(job: Job, trait: str) -> bool:
-    """Whether its benchmark has a trait (see `gccost.measuring.benchmarks`)."""
+    """Whether its benchmark has a trait (see `gccost.cases.benchmarks`)."""
     return benchmarks.of(job["benchmark"]).has(trait)
 
 

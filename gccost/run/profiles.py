@@ -21,7 +21,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.message import DecodeError
 
 from gccost.errors import GccostError
-from gccost.measuring.schema import printable
+from gccost.run.schema import printable
 
 # The errors of an unreadable, truncated or damaged gzipped file, and of one that is none.
 _UNREADABLE = (OSError, EOFError, zlib.error, KeyError, IndexError, ValueError)
