@@ -20,10 +20,10 @@ from faketools import PATIENCE
 from gccost import cli, paths, processes
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS
-from gccost.cases.jobs import Job
 from gccost.errors import MissingTool
 from gccost.measuring import builds, planning, sampler
 from gccost.run.benchfmt import Sample
+from gccost.run.jobtable import Job
 from gccost.showing import gokernel, programs
 from gccost.studies import STUDIES
 

@@ -22,7 +22,6 @@ import pandas as pd
 from gccost import paths
 from gccost.cases import jobs
 from gccost.cases.cases import BUDGETS
-from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import metrics
 from gccost.costs.recording import Recording
@@ -31,8 +30,9 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.rules import Label
 from gccost.measuring import languages, planning
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.machine import fingerprint
-from gccost.run import benchfmt, profiles, runs
+from gccost.run import benchfmt, jobtable, profiles, runs
+from gccost.run.jobtable import Job
+from gccost.run.manifest import fingerprint
 from gccost.studies import STUDIES
 
 # ns per operation of the benchmarks whose ratios tests know.
@@ -112,7 +112,7 @@ def record(
                     lines.append(benchfmt.format_line(of_job(job, metrics)))
     for job in due:
         _copy_files(job["name"], run, rounds)
-    jobs.write(run.jobs_csv, due)
+    jobtable.write(run.jobs_csv, due)
     run.append(lines)
     run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
     run.finish("standard", "it was made up", [study])
@@ -185,7 +185,7 @@ def benchmarks_of(recording: Recording) -> pd.Series:
 def empty(folder: Path, study: str) -> Recording:
     """A recording of a study without samples."""
     run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
-    jobs.write(run.jobs_csv, [])
+    jobtable.write(run.jobs_csv, [])
     run.append([])
     return alone(study, run)
 

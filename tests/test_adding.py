@@ -29,8 +29,8 @@ from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.machines import by_machine
 from gccost.judging.opening import reference as shown
-from gccost.measuring.machine import fingerprint
 from gccost.run import incoming, runs
+from gccost.run.manifest import fingerprint
 from gccost.run.runs import Run
 from gccost.showing import results
 from gccost.studies import STUDIES

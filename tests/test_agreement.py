@@ -11,8 +11,8 @@ import recordings
 from click.testing import CliRunner
 
 from gccost import cli
-from gccost.cases.jobs import Job
 from gccost.judging.agreement import agreement, by_chance
+from gccost.run.jobtable import Job
 from gccost.run.runs import Run
 from gccost.studies import STUDIES
 

@@ -22,7 +22,6 @@ from measured import run_sample
 from gccost import paths
 from gccost.cases import jobs
 from gccost.cases.cases import BUDGETS, Study
-from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
 from gccost.costs.recording import Recording
 from gccost.costs.samples import of_run
@@ -32,7 +31,8 @@ from gccost.judging.rules import Label
 from gccost.measuring import builds, campaign, machine, planning
 from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.sampler import SampleFailed
-from gccost.run import runs
+from gccost.run import jobtable, runs
+from gccost.run.jobtable import Job
 from gccost.stats import Estimate
 
 TINY = replace(BUDGETS["tiny"], rounds=4)  # enough for verdicts
@@ -141,8 +141,8 @@ def test_a_case_sets_a_variable_of_its_process(tmp_path, case, variable):
 class Sampler:
     """Replaces measured processes; each takes the given seconds."""
 
-    seconds: Callable[[jobs.Job], float] = lambda job: 1.0
-    delay: Callable[[jobs.Job], float] = lambda job: 0.0
+    seconds: Callable[[jobtable.Job], float] = lambda job: 1.0
+    delay: Callable[[jobtable.Job], float] = lambda job: 0.0
     taken: list[str] = field(default_factory=list)
 
     def __call__(self, job, program, scratch, *, java=None, profile=None):

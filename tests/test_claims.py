@@ -16,7 +16,6 @@ from recordings import keys as of_job
 from gccost import paths
 from gccost.cases import jobs, published, versions
 from gccost.cases.benchmarks import ONE_MALLOC
-from gccost.cases.jobs import Job
 from gccost.judging import ledger
 from gccost.judging.rules import (
     About,
@@ -33,6 +32,7 @@ from gccost.judging.rules import (
     WithinTolerance,
 )
 from gccost.run import gctrace
+from gccost.run.jobtable import Job
 from gccost.stats import Estimate
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.precision import COUNT, OURS

@@ -19,10 +19,10 @@ import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from gccost import paths
-from gccost.cases import jobs
 from gccost.cases.cases import BUDGETS
 from gccost.judging import opening
 from gccost.measuring import planning
+from gccost.run import jobtable
 from gccost.run.runs import Run
 from gccost.showing import drawing, programs, tables
 from gccost.showing.charts import Chart
@@ -77,7 +77,7 @@ def cut(folder: Path, sittings: list[int]) -> Run:
                 text = re.sub(r"\S+ sitting\b", f"{numbers[at]} sitting", text)
                 lines.append(text)
     run.samples_txt.write_text("\n".join([*lines, ""]))
-    jobs.write(run.jobs_csv, [job for name, job in recorded.table().items() if name in wanted])
+    jobtable.write(run.jobs_csv, [job for name, job in recorded.table().items() if name in wanted])
     studies = [study.name for study in STUDIES.values() if study.joins(QUICK)]
     for path in run.folder.glob("profiles/*"):
         path.unlink()

@@ -26,7 +26,7 @@ from gccost.judging import opening
 from gccost.judging.claims import Study
 from gccost.judging.rounding import written
 from gccost.measuring import planning
-from gccost.run import benchfmt, runs
+from gccost.run import benchfmt, jobtable, runs
 from gccost.studies import STUDIES
 
 JOBS = {name: job for study in STUDIES.values() for name, job in study.jobs.items()}
@@ -34,8 +34,8 @@ ROW = recordings.job("AllocateFree")
 
 
 def test_every_job_is_read_as_it_was_written(tmp_path):
-    jobs.write(tmp_path / "jobs.csv", JOBS.values())
-    assert jobs.read(tmp_path / "jobs.csv") == {
+    jobtable.write(tmp_path / "jobs.csv", JOBS.values())
+    assert jobtable.read(tmp_path / "jobs.csv") == {
         name: {key: value for key, value in job.items() if value != "" or key in jobs._FIRST}
         for name, job in JOBS.items()
     }
@@ -141,35 +141,35 @@ def test_a_wrong_line_of_a_study_or_the_table_is_named_with_the_nearest_word(
 )
 def test_a_damaged_table_names_the_line(tmp_path, old, new, why):
     path = tmp_path / "jobs.csv"
-    jobs.write(path, [ROW])
+    jobtable.write(path, [ROW])
     path.write_text(path.read_text().replace(old, new, 1))
     if why is None:  # the name of the job has changed, and nothing else
-        assert ROW["name"] not in jobs.read(path)
+        assert ROW["name"] not in jobtable.read(path)
         return
     with pytest.raises(GccostError) as raised:
-        jobs.read(path)
+        jobtable.read(path)
     assert why in raised.value.message
-    assert (raised.value.location, raised.value.hint) == (str(path), jobs.RESTORE)
+    assert (raised.value.location, raised.value.hint) == (str(path), jobtable.RESTORE)
 
 
 def test_the_columns_of_an_older_table_are_dropped(tmp_path):
     path = tmp_path / "jobs.csv"
-    jobs.write(path, [ROW | {"sliced": True, "gated": False}])
+    jobtable.write(path, [ROW | {"sliced": True, "gated": False}])
     assert "sliced" in path.read_text()
-    assert jobs.read(path) == {ROW["name"]: ROW}
+    assert jobtable.read(path) == {ROW["name"]: ROW}
 
 
 def test_a_job_that_is_there_twice_is_refused(tmp_path):
-    jobs.write(tmp_path / "jobs.csv", [ROW, ROW])
+    jobtable.write(tmp_path / "jobs.csv", [ROW, ROW])
     with pytest.raises(GccostError, match=r"jobs\.csv:3: the job .* is there twice"):
-        jobs.read(tmp_path / "jobs.csv")
+        jobtable.read(tmp_path / "jobs.csv")
 
 
 def test_line_ends_of_another_system_change_nothing(tmp_path):
     path = tmp_path / "jobs.csv"
-    jobs.write(path, [ROW])
+    jobtable.write(path, [ROW])
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert list(jobs.read(path)) == [ROW["name"]]
+    assert list(jobtable.read(path)) == [ROW["name"]]
 
 
 def test_a_run_without_its_table_is_skipped_with_a_word(tmp_path):
@@ -182,9 +182,9 @@ def test_a_run_without_its_table_is_skipped_with_a_word(tmp_path):
 
 def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
     run = recordings.record(tmp_path, rounds=2)
-    table = jobs.read(run.jobs_csv)
+    table = jobtable.read(run.jobs_csv)
     gone = next(iter(table))
-    jobs.write(run.jobs_csv, [job for name, job in table.items() if name != gone])
+    jobtable.write(run.jobs_csv, [job for name, job in table.items() if name != gone])
     recording = Recording(STUDIES["lemire"], run)
     assert any(f"no job of jobs.csv is named {gone}" in why for why in recording.problems)
     assert gone not in set(recording.frame["name"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import recordings
 
-from gccost.cases.jobs import Job
 from gccost.judging import leaving_out
+from gccost.run.jobtable import Job
 from gccost.studies import STUDIES
 
 LEMIRE = [STUDIES["lemire"]]

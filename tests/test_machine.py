@@ -11,6 +11,7 @@ import pytest
 
 from gccost import paths
 from gccost.measuring import machine
+from gccost.run.manifest import COMPARABLE, fingerprint
 
 QUIET = {
     "allowed_cpus": 8,
@@ -36,10 +37,10 @@ def test_a_description_is_json_without_paths_or_the_host_name():
         assert platform.node() not in text
 
 
-@pytest.mark.parametrize("name", [*machine.COMPARABLE, "kernel", "load", "commit"])
+@pytest.mark.parametrize("name", [*COMPARABLE, "kernel", "load", "commit"])
 def test_only_comparable_fields_change_the_fingerprint(name):
-    same = machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
-    assert same == (name not in machine.COMPARABLE)
+    same = fingerprint({**QUIET, name: "other"}) == fingerprint(QUIET)
+    assert same == (name not in COMPARABLE)
 
 
 @pytest.mark.parametrize(
@@ -162,5 +163,5 @@ def test_a_machine_that_says_nothing_usable_is_described(about):
     assert {described[name] for name in unknown} == {None}
     assert (described["caches"], described["governor"]) == ({}, "")
     for each in (described, {}):  # {}: an old description lacks fields
-        assert machine.fingerprint(each)
+        assert fingerprint(each)
         machine.warnings(each)

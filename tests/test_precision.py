@@ -16,7 +16,6 @@ from test_campaign import program
 
 from gccost import paths
 from gccost.cases import jobs
-from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
 from gccost.costs.recording import Recording
 from gccost.judging import ledger
@@ -24,6 +23,7 @@ from gccost.judging.quantities import Ratio
 from gccost.judging.rules import Label
 from gccost.measuring.sampler import SampleFailed
 from gccost.run import runs
+from gccost.run.jobtable import Job
 from gccost.showing import results
 from gccost.studies.precision import (
     BASELINE,

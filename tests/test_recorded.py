@@ -12,13 +12,13 @@ import recordings
 from recordings import Metrics
 
 import gccost
-from gccost.cases import jobs
-from gccost.cases.jobs import Job
 from gccost.cases.settings import Settings
 from gccost.cases.versions import DOCUMENT_GO
 from gccost.costs import recording
 from gccost.judging import ledger, opening
 from gccost.notebook import OpenedStudy
+from gccost.run import jobtable
+from gccost.run.jobtable import Job
 from gccost.showing import drawing
 from gccost.studies import STUDIES
 
@@ -138,7 +138,7 @@ def test_a_curve_is_not_filled_up_with_points_of_a_larger_budget(run):
     study = run(change=without("AllocateAuto"))
     planned = study.recording.run.table()
     early = [job for job in planned.values() if job["benchmark"] != "AllocateAuto"]
-    jobs.write(study.recording.run.jobs_csv, early)
+    jobtable.write(study.recording.run.jobs_csv, early)
     assert AUTO not in set(study.costs(gc="on", release=study.then).variant)
     # Without any other point the recorded one stands there.
     assert study.costs(gc="on", release=study.then, variant=AUTO).source.to_list() == ["recorded"]

@@ -15,7 +15,6 @@ import pytest
 import recordings
 
 from gccost.cases import jobs
-from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import busy
 from gccost.costs.recording import Recording
@@ -33,6 +32,8 @@ from gccost.judging.quantities import (
 )
 from gccost.judging.rules import Label, Verdict
 from gccost.notebook import OpenedStudy
+from gccost.run import jobtable
+from gccost.run.jobtable import Job
 from gccost.showing import notice as showing
 from gccost.showing import results
 from gccost.stats import FEWEST, JUDGED, SHOWN, Estimate
@@ -248,7 +249,7 @@ def test_unusable_profiles_are_reported_and_skipped(tmp_path):
 def test_samples_of_another_number_of_operations_enter_no_cost(tmp_path):
     run = recordings.record(tmp_path)
     planned = [job | {"n": 7} if name == AUTO_NOW else job for name, job in run.table().items()]
-    jobs.write(run.jobs_csv, planned)
+    jobtable.write(run.jobs_csv, planned)
     text = run.samples_txt.read_text()
     run.samples_txt.write_text(re.sub(r"(?m)^(BenchmarkAllocateAuto/\S+\s+)\d+", r"\g<1>7", text))
     made = Recording(LEMIRE, run)

@@ -14,7 +14,7 @@ from gccost import paths
 from gccost.cases import versions
 from gccost.cases.versions import DOCUMENT_GO, GO_RELEASES, TODAY_GO
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import ccompilers, jdks, standins, toolchains
+from gccost.measuring import ccompilers, standins, toolchains
 from gccost.studies import STUDIES
 
 RIGHT_SUM = "h1:" + base64.b64encode(bytes(32)).decode()
@@ -23,7 +23,7 @@ WRONG_SUM = "h1:" + base64.b64encode(bytes([1] * 32)).decode()
 
 def test_every_release_used_by_a_study_is_listed():
     used = {release for each in STUDIES.values() for release in each.releases}
-    assert used | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
+    assert used | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *versions.JDK_RELEASES}
 
 
 def test_releases_in_words_are_in_the_order_of_their_age():

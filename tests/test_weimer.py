@@ -15,7 +15,6 @@ from recordings import job
 from gccost import paths
 from gccost.cases import jobs
 from gccost.cases.cases import BUDGETS
-from gccost.cases.jobs import Job
 from gccost.cases.versions import TODAY_JDK
 from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
@@ -23,6 +22,7 @@ from gccost.measuring import campaign, java, jdks, planning
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.sampler import SampleFailed
 from gccost.run import benchfmt
+from gccost.run.jobtable import Job
 from gccost.studies import STUDIES
 
 WEIMER, TINY = STUDIES["weimer"], BUDGETS["tiny"]

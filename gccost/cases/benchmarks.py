@@ -30,14 +30,10 @@ from typing import NamedTuple
 from gccost import paths
 from gccost.errors import GccostError, expect, nearest
 from gccost.files import read_table
+from gccost.run.jobtable import NUMBERS
 
 Keys = Mapping[str, str]
 
-NUMBERS = (
-    *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
-    *("cleaners", "bytes", "forgotten", "dummies", "others", "gogc", "gcthreads", "heap", "arenas"),
-)
-"""The keys whose values are numbers; all others are text."""
 
 # Values of GOEXPERIMENT: without Green Tea, the newer algorithm of marking (Go 1.26 and 1.27 have
 # both), and without the allocators for single size classes (the default of Go 1.27).

@@ -23,10 +23,9 @@ from typing import Any, TypeVar
 
 from gccost.cases import benchmarks, jobs, versions
 from gccost.cases.benchmarks import EXPERIMENTS, STOCK
-from gccost.cases.jobs import Job
 from gccost.cases.versions import DOCUMENT_GO
 from gccost.errors import GccostError, expect
-from gccost.measuring import jdks
+from gccost.run.jobtable import Job
 
 T = TypeVar("T")
 
@@ -100,7 +99,7 @@ RELEASES: Mapping[str, Mapping[str, str]] = {
     "jdk": {
         "document": versions.DOCUMENT_JDK,
         "today": versions.TODAY_JDK,
-        **{versions.keyed(release)["jdk"]: release for release in jdks.RELEASES},
+        **{versions.keyed(release)["jdk"]: release for release in versions.JDK_RELEASES},
     },
 }
 

@@ -11,41 +11,19 @@ A case is text in the syntax of the names. The release and the usual settings ma
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gccost.cases import benchmarks, versions
-from gccost.cases.benchmarks import EXPERIMENTS, NUMBERS, SETTINGS, STOCK, whole
+from gccost.cases.benchmarks import EXPERIMENTS, SETTINGS, STOCK, whole
 from gccost.errors import GccostError, expect
-from gccost.files import write_whole
-from gccost.run.schema import COUNT, LINE, TEXT, columns, rows
+from gccost.run.jobtable import NUMBERS, Job
 
-IDENTITY = ("release", "experiment", "variant", "benchmark")
-_FIRST = (
-    "name",
-    "program",
-    *IDENTITY,
-    "kind",
-    "n",
-    "retained_bytes",
-    "argv",
-    "env",
-)
-_DROPPED = ("sliced", "gated")  # columns of older tables
 _RENAMED = {"gc": "collector"}
-RESTORE = "restore the file, or move the run folder away and measure again"
-_NAME = LINE._replace(least=1)
-_COLUMNS = columns(
-    "program release experiment variant kind n:count retained_bytes:count argv env"
-) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
-_COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds", "count")}
 
 # Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
 # measurements, at the values of today's programs.
@@ -61,9 +39,6 @@ _LOADS = {
         ' "$@"; ended=$?; kill $loops; exit $ended'
     ),
 }
-
-Job = dict[str, Any]
-"""A row: a column's value by its name; without the settings that the case lacks."""
 
 
 class Build(NamedTuple):
@@ -269,28 +244,3 @@ def processes(job: Job) -> int:
 
 
 # --- The file ---------------------------------------------------------------------------
-
-
-def write(path: Path, jobs: Iterable[Job]) -> None:
-    """Write a table of jobs; a setting that a job lacks is empty."""
-    rows = list(jobs)
-    columns = dict.fromkeys([*_FIRST, *(name for row in rows for name in row)])
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(columns), lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    write_whole(path, text.getvalue().encode())
-
-
-def read(path: Path) -> dict[str, Job]:
-    """The jobs by name. Raises GccostError, with the line, for a file that no gccost wrote."""
-    jobs: dict[str, Job] = {}
-    for line, row in enumerate(rows(path, _COLUMNS, RESTORE), 2):
-        name = row["name"]
-        if name in jobs:
-            raise GccostError(f"the job {name} is there twice", f"{path}:{line}", RESTORE)
-        lacking = [key for key, value in row.items() if value in ("", None) and key not in _FIRST]
-        for key in {*lacking, *_DROPPED} & row.keys():
-            del row[key]
-        jobs[name] = row
-    return jobs

@@ -20,6 +20,7 @@ ISSUE_GO: Final = "1.25.14"  # of the issue on AddCleanup
 DOCUMENT_JDK: Final = "jdk-11"  # replaces Weimer's 9; the oldest that runs on today's machines
 TODAY_JDK: Final = "jdk-25"  # the newest measured
 
+JDK_RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
 
 _DOCUMENTS = (CLOUDFLARE_GO, DOCUMENT_GO, CLEANUP_GO, ISSUE_GO)
 _ROW = re.compile(r"1(\.\d+){1,2},[a-z]+-[a-z0-9]+,h1:[A-Za-z0-9+/]*=?")

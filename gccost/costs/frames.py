@@ -13,7 +13,6 @@ from pandas.api.types import is_list_like, is_scalar
 
 from gccost import paths
 from gccost.cases import jobs, published, versions
-from gccost.cases.jobs import IDENTITY
 from gccost.costs import busy, metrics, stacks
 from gccost.costs import costs as estimating
 from gccost.costs import samples as sampled
@@ -23,6 +22,7 @@ from gccost.costs.recording import Recording
 from gccost.errors import GccostError, expect, nearest
 from gccost.judging.quantities import Ratio
 from gccost.run import gctrace
+from gccost.run.jobtable import IDENTITY
 from gccost.run.profiles import Profile
 from gccost.stats import Figure, propagate
 

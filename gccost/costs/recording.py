@@ -16,7 +16,6 @@ import pandas as pd
 
 from gccost import paths, stats
 from gccost.cases import jobs, versions
-from gccost.cases.jobs import Job
 from gccost.cases.settings import Mode
 from gccost.costs import costs, kinds, samples
 from gccost.costs.kinds import Kinds
@@ -25,6 +24,7 @@ from gccost.errors import GccostError
 from gccost.judging.claims import Study
 from gccost.judging.quantities import Quantity, Seen
 from gccost.run import profiles
+from gccost.run.jobtable import Job
 from gccost.run.manifest import Manifest
 from gccost.run.profiles import Profile
 from gccost.run.runs import Run

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from gccost.cases import versions
-from gccost.cases.benchmarks import NUMBERS
-from gccost.cases.jobs import Job
 from gccost.costs import metrics
+from gccost.run.jobtable import NUMBERS, Job
 from gccost.run.runs import Run, cached
 
 _HIDDEN = (

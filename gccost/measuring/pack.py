@@ -31,6 +31,7 @@ from gccost.measuring import builds, languages, machine, planning, toolchains
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name
 from gccost.measuring.planning import Plan
 from gccost.measuring.progress import PrintedProgress, Say
+from gccost.run import jobtable
 
 _BELOW = ("__init__", "errors", "files", "paths", "processes")
 _ALONG = "filelock"  # the only package that the sampler imports: pure Python
@@ -69,7 +70,7 @@ def make(
             manifest = _manifest(plan) | {"builds": _build(plan, folder, pack / PROGRAMS)}
             (pack / "pack.json").write_text(json.dumps(manifest, indent=1))
             whole = ChainMap(*(dict(study.jobs) for study in studies))  # with any budget's N
-            jobs.write(pack / "jobs.csv", (whole[name] for name in plan.pool))
+            jobtable.write(pack / "jobs.csv", (whole[name] for name in plan.pool))
             _copy_modules(pack)
             say("compressing")
             # With a dictionary of 64 MiB, in which the layouts of a program are much alike.

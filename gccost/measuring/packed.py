@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from gccost import paths, processes
-from gccost.cases import jobs, versions
+from gccost.cases import versions
 from gccost.cases.cases import BUDGETS
-from gccost.cases.jobs import Build, Job
+from gccost.cases.jobs import Build
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.measuring import campaign, jdks, machine, sampler
 from gccost.measuring.planning import Plan, fitting, settled
 from gccost.measuring.progress import PrintedProgress
+from gccost.run import jobtable
 from gccost.run.benchfmt import Sample
+from gccost.run.jobtable import Job
 
 FORMAT = 5  # of pack.json and its jobs.csv
 Pack = Mapping[str, Any]  # the content of pack.json
@@ -112,7 +114,7 @@ def main() -> int:
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(ending, signal.default_int_handler)
     try:
-        made = plan(load(paths.ROOT), jobs.read(paths.ROOT / "jobs.csv"))
+        made = plan(load(paths.ROOT), jobtable.read(paths.ROOT / "jobs.csv"))
         for why in made.missing.values():
             print(f"not measured: {why}", file=sys.stderr)
         archive = campaign.measure(made, PrintedProgress(), again=True).archive()

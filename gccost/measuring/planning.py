@@ -15,13 +15,14 @@ from typing import Any
 
 from gccost.cases import jobs, versions
 from gccost.cases.cases import Budget, Study
-from gccost.cases.jobs import Build, Job
+from gccost.cases.jobs import Build
 from gccost.errors import GccostError
 from gccost.measuring import languages, machine, sampler, toolchains
-from gccost.measuring.machine import Description
 from gccost.measuring.progress import Progress, Say, until_done, unwatched
 from gccost.processes import ProcessGroup
 from gccost.run.benchfmt import Sample
+from gccost.run.jobtable import Job
+from gccost.run.manifest import Description, fingerprint
 from gccost.run.runs import Run
 
 
@@ -90,7 +91,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        return machine.fingerprint(self.description)
+        return fingerprint(self.description)
 
     @property
     def measured(self) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gccost.errors import GccostError
 from gccost.files import writing
-from gccost.measuring import machine
+from gccost.run.manifest import fingerprint
 from gccost.run.runs import Run
 
 AGAIN = "copy it again from the machine that measured it"
@@ -124,7 +124,7 @@ def faults(run: Run) -> Iterator[str]:
     """
     manifest = run.manifest()
     stem = f"{re.sub('[-:Z]', '', manifest['created'])}-{manifest['fingerprint'][:6]}"
-    if machine.fingerprint(manifest["machine"]) != manifest["fingerprint"] or stem != run.name[:22]:
+    if fingerprint(manifest["machine"]) != manifest["fingerprint"] or stem != run.name[:22]:
         yield "its fingerprint does not match its machine: run.json was changed"
     if not run.samples_txt.exists():
         yield "it holds no samples"

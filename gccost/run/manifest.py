@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
 
 from gccost.run.schema import AMOUNT, COUNT, DATE, FLAG, HASH, LINE, TEXT, Field, columns
 
@@ -50,3 +53,23 @@ MANIFEST: dict[str, Any] = columns("format:count created:date method:line seed:c
     "recorded?": COUNT,
     "shell?": {"*": {"command": TEXT, "output": TEXT, "date": DATE}},
 }
+
+
+# The facts that must be equal for two runs to be comparable.
+COMPARABLE: Final = (
+    *("cpu", "cpu_family", "cpu_model", "cpu_stepping", "caches", "architecture"),
+    *("logical_cpus", "allowed_cpus", "cpu_quota", "system", "virtualisation"),
+)
+
+
+Description = Mapping[str, Any]  # of a machine; see `describe`
+
+
+def fingerprint(description: Description) -> str:
+    """A hash of 12 hex digits that is equal for comparable machines.
+
+    It covers the processor, its usable part, and the kinds of system and hypervisor, but
+    not patch levels, load or free memory, which change often.
+    """
+    comparable = {name: description.get(name) for name in COMPARABLE}
+    return hashlib.sha256(json.dumps(comparable, sort_keys=True).encode()).hexdigest()[:12]

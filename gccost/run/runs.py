@@ -23,12 +23,11 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from gccost.cases import jobs
-from gccost.cases.jobs import RESTORE, Job
 from gccost.errors import GccostError
 from gccost.files import reading, temporary, write_whole, writing
-from gccost.run import benchfmt
+from gccost.run import benchfmt, jobtable
 from gccost.run.benchfmt import Reading, Sample
+from gccost.run.jobtable import RESTORE, Job
 from gccost.run.manifest import MANIFEST, Manifest
 from gccost.run.schema import LONGEST, UNSEEN, fault
 
@@ -173,7 +172,7 @@ class Run:
     @cached
     def table(self) -> dict[str, Job]:
         """The jobs by name. Raises GccostError."""
-        return jobs.read(self.jobs_csv)
+        return jobtable.read(self.jobs_csv)
 
     @cached
     def reading(self) -> Reading:

@@ -63,7 +63,7 @@ def _downloads(studies: Iterable[Study]) -> Iterator[Row]:
         "nodejs": (nodejs.find, "{0.version}, {0.command}"),
         "jmh": (jdks.find_jmh, "in {}"),
     }
-    for release in jdks.RELEASES:
+    for release in versions.JDK_RELEASES:
         shown = "{0.version} ({0.source}) in {0.home}"
         found[jdks.wheel(release)] = (partial(jdks.find, release), shown)
     for name, (find, shown) in found.items():
