@@ -31,7 +31,7 @@ from gccost.cases.settings import Settings
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.measuring import campaign, pack, planning, toolchains
-from gccost.measuring.progress import PrintedProgress, Progress
+from gccost.progress import PrintedProgress, Progress
 from gccost.run import runs
 from gccost.run.runs import Run
 from gccost.run.schema import escaped

@@ -221,7 +221,7 @@ def slabs_save() -> float:
     recording = Recording(remedies.STUDY, reference(remedies.STUDY))
     each, slabs, manual = (f"Turns{way}/goroutines=1" for way in ("Finalizer", "Adopted", "Manual"))
     saved = SavedShare(each, slabs, manual, "settled_ns")
-    return recording.estimate(saved, TODAY_GO).value
+    return saved.on(recording, TODAY_GO).value
 
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:

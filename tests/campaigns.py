@@ -19,7 +19,7 @@ from gccost.judging.claims import Study
 from gccost.judging.questions import questions
 from gccost.judging.rules import Label
 from gccost.measuring import planning
-from gccost.measuring.progress import MEASURING, Progress
+from gccost.progress import MEASURING, Progress
 from gccost.run import runs
 from gccost.showing import notice
 from gccost.studies import STUDIES

@@ -20,7 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from gccost import paths
-from gccost.cases import jobs
+from gccost.cases import jobs, sources
 from gccost.cases.cases import BUDGETS
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import metrics
@@ -28,11 +28,11 @@ from gccost.costs.recording import Recording
 from gccost.judging import ledger
 from gccost.judging.claims import Claim, Study
 from gccost.judging.rules import Label
-from gccost.measuring import languages, planning
-from gccost.measuring.campaign import METHOD
+from gccost.measuring import planning
 from gccost.run import benchfmt, jobtable, profiles, runs
 from gccost.run.jobtable import Job
 from gccost.run.manifest import fingerprint
+from gccost.run.runs import METHOD
 from gccost.studies import STUDIES
 
 # ns per operation of the benchmarks whose ratios tests know.
@@ -114,7 +114,7 @@ def record(
         _copy_files(job["name"], run, rounds)
     jobtable.write(run.jobs_csv, due)
     run.append(lines)
-    run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
+    run.update(compilers={"C compiler": "cc 1.0"}, programs=sources.source_hashes(STUDIES[study]))
     run.finish("standard", "it was made up", [study])
     return run
 

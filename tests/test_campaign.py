@@ -20,8 +20,8 @@ from faketools import PROGRAM, script, wait_for
 from measured import run_sample
 
 from gccost import paths
-from gccost.cases import jobs
-from gccost.cases.cases import BUDGETS, Study
+from gccost.cases import jobs, sources
+from gccost.cases.cases import BUDGETS, OpenQuestion, Rank, Standing, Study
 from gccost.cases.versions import TODAY_GO
 from gccost.costs.recording import Recording
 from gccost.costs.samples import of_run
@@ -29,7 +29,7 @@ from gccost.judging import ledger
 from gccost.judging.questions import narrower, questions
 from gccost.judging.rules import Label
 from gccost.measuring import builds, campaign, machine, planning
-from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
+from gccost.measuring.planning import Plan
 from gccost.measuring.sampler import SampleFailed
 from gccost.run import jobtable, runs
 from gccost.run.jobtable import Job
@@ -497,8 +497,8 @@ func Work() { work() } // at once
 def test_the_source_hash_ignores_only_comments(tmp_path, line, instead, counts):
     path = tmp_path / "a.go"
     path.write_text(_SOURCE)
-    before = builds.hash_of_code([path], tmp_path)
-    assert before != builds.hash_of_code([path], tmp_path.parent)  # of another folder
+    before = sources.hash_of_code([path], tmp_path)
+    assert before != sources.hash_of_code([path], tmp_path.parent)  # of another folder
     assert line in _SOURCE
     path.write_text(_SOURCE.replace(line, instead))
-    assert (builds.hash_of_code([path], tmp_path) != before) is counts
+    assert (sources.hash_of_code([path], tmp_path) != before) is counts

@@ -15,7 +15,7 @@ from gccost import paths
 from gccost.cases.settings import Settings
 from gccost.cases.versions import TODAY_GO
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring.progress import unwatched
+from gccost.progress import unwatched
 from gccost.showing import gokernel, reporting
 
 pytestmark = pytest.mark.slow
@@ -121,6 +121,6 @@ def test_the_page_says_when_go_ran_and_whether_its_cells_have_changed_since(note
 
 def test_a_changed_program_makes_the_output_stale(monkeypatch):
     hashed: list[list[str]] = []
-    monkeypatch.setattr(gokernel.builds, "source_hash", lambda p: hashed.append(p) or "other")
+    monkeypatch.setattr(gokernel, "hash_of_go", lambda p: hashed.append(p) or "other")
     assert gokernel.stored(read(NOTEBOOKS[0]))[1] != ""
     assert hashed == [["watch"]]

@@ -36,7 +36,7 @@ ROW = recordings.job("AllocateFree")
 def test_every_job_is_read_as_it_was_written(tmp_path):
     jobtable.write(tmp_path / "jobs.csv", JOBS.values())
     assert jobtable.read(tmp_path / "jobs.csv") == {
-        name: {key: value for key, value in job.items() if value != "" or key in jobs._FIRST}
+        name: {key: value for key, value in job.items() if value != "" or key in jobtable._FIRST}
         for name, job in JOBS.items()
     }
 

@@ -10,9 +10,10 @@ from gccost import paths, processes
 # Neighbours do not import one another: nothing that judges or shows knows a study by name.
 LAYERS = (
     {"errors", "processes"},
-    {"files", "paths", "stats"},
+    {"files", "paths", "progress", "stats"},
+    {"run"},
     {"cases"},
-    {"measuring"},
+    {"costs", "measuring"},
     {"judging"},
     {"showing", "studies"},
     {"explain", "notebook"},

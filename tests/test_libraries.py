@@ -13,6 +13,7 @@ from recordings import benchmarks_of, having, labels, recorded
 
 import gccost
 from gccost import paths
+from gccost.cases import sources
 from gccost.cases.versions import TODAY_GO
 from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
@@ -36,12 +37,12 @@ def test_libraries_are_pinned_and_part_of_the_hash_of_a_program():
     sums = (module / "go.sum").read_text()
     assert len(required) == 3
     assert all(f"{name} {version} h1:" in sums for name, version in required)
-    files = {p.relative_to(paths.GOSRC).as_posix() for p in builds.sources("libraries/treesitter")}
+    files = {p.relative_to(paths.GOSRC).as_posix() for p in sources.sources("libraries/treesitter")}
     wanted = ("go.mod", "go.sum", "loop/loop.go", "treesitter/treesitter.go")
     assert files >= {f"libraries/{name}" for name in wanted} | {"meter/meter.go", "slab/slab.go"}
     assert not any(name.startswith("libraries/sqlite") for name in files)
     for program in NATIVE:
-        files = {p.relative_to(paths.GOSRC).as_posix() for p in builds.sources(program)}
+        files = {p.relative_to(paths.GOSRC).as_posix() for p in sources.sources(program)}
         assert files >= {f"{program}/slabs.diff", "libraries/native/main.go", "slab/slab.go"}
 
 

@@ -73,7 +73,7 @@ def test_a_round_has_the_samples_of_each_method_and_load(machine: FakeMachine):
     for method in (OURS, COUNT):
         for load in LOADS:
             for quantity in measurements(method, load):
-                assert 9 < recording.estimate(quantity, TODAY_GO).value < 11
+                assert 9 < quantity.on(recording, TODAY_GO).value < 11
 
 
 def test_a_busy_case_runs_beside_a_loop_that_ends_with_it(tmp_path):
@@ -98,13 +98,13 @@ def test_the_median_ratio_follows_its_formula(tmp_path):
         metrics["ns/op"] = 100 * exp(0.01 * number) if costly else 10.0
 
     recording = recordings.recorded(tmp_path, "precision", rounds=10, change=change)
-    counted = recording.estimate(MedianRatio(RATIO), TODAY_GO)
+    counted = MedianRatio(RATIO).on(recording, TODAY_GO)
     # For ten samples, benchstat's interval goes from the second to the ninth.
     assert counted.value == pytest.approx(10 * exp(0.055))
     assert counted.high / counted.value == pytest.approx(exp(0.035))
     frame = recording.frame[recording.frame["round"] <= 5]
     five = recordings.having(recording, frame=frame)
-    assert not five.estimate(MedianRatio(RATIO), TODAY_GO).n
+    assert not MedianRatio(RATIO).on(five, TODAY_GO).n
 
 
 def test_the_ledger_shows_what_x9_judges(tmp_path):

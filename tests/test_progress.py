@@ -9,7 +9,7 @@ import sys
 import pytest
 from faketools import FakeTools
 
-from gccost.measuring.progress import MEASURING, PrintedProgress
+from gccost.progress import MEASURING, PrintedProgress
 from gccost.showing import progress
 
 CALLS = [  # at these seconds

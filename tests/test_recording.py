@@ -88,7 +88,7 @@ def recording(tmp_path_factory) -> Recording:
 )
 def test_each_quantity_has_the_expected_estimate(recording: Recording, quantity, value):
     assert not recording.problems
-    estimate = recording.estimate(quantity, TODAY_GO)
+    estimate = quantity.on(recording, TODAY_GO)
     assert estimate.value == pytest.approx(value, rel=0.05)
     assert estimate.low <= estimate.value <= estimate.high < math.inf
 
@@ -101,7 +101,7 @@ def test_a_difference_has_the_errors_of_both_sides(tmp_path):
     made = recordings.recorded(tmp_path, change=varies)
     difference = Difference(Ratio(AUTO, FREE, "gc_cycles"))
     gap, over, under = (
-        made.estimate(quantity, TODAY_GO)
+        quantity.on(made, TODAY_GO)
         for quantity in (difference, *(Amount(side, "gc_cycles") for side in difference.cases))
     )
     halves = [each.high - each.value for each in (over, under)]
@@ -146,10 +146,10 @@ def test_a_time_of_zero_or_none_enters_no_cost(tmp_path, spoil):
         for name, change in (("spoilt", spoil), ("without", dict.clear))
     )
     for quantity in (RATIO, Difference(RATIO)):
-        assert spoilt.estimate(quantity, TODAY_GO) == without.estimate(quantity, TODAY_GO)
+        assert quantity.on(spoilt, TODAY_GO) == quantity.on(without, TODAY_GO)
     assert spoilt.cost(AUTO_NOW).rounds == 6
     none = recordings.recorded(tmp_path / "none", change=of_auto(spoil))
-    assert math.isnan(none.estimate(RATIO, TODAY_GO).value)
+    assert math.isnan(RATIO.on(none, TODAY_GO).value)
     assert judged(none)["L1"].verdict.label is UNMEASURED
 
 
@@ -183,16 +183,16 @@ def test_a_ratio_is_never_narrower_than_that_of_a_control_of_its_run(tmp_path):
     )
     again = Ratio(f"{FREE}/control=relinked", FREE)
     for confidence in (SHOWN, JUDGED):
-        seen, control = (made.estimate(each, TODAY_GO, confidence) for each in (RATIO, again))
+        seen, control = (each.on(made, TODAY_GO, confidence) for each in (RATIO, again))
         assert half(control) == pytest.approx(half(seen))
     shown = OpenedStudy(made).compare("finalizer frees", "manual free", gc="on")
-    assert shown.ratio_high.iloc[-1] == pytest.approx(made.estimate(RATIO, TODAY_GO).high)
+    assert shown.ratio_high.iloc[-1] == pytest.approx(RATIO.on(made, TODAY_GO).high)
     # Nor does a control change what is not a ratio to its case.
     others = Ratio(CLEANUP, "AllocateHeapFree")
-    assert half(made.estimate(others, TODAY_GO)) < half(made.estimate(again, TODAY_GO))
+    assert half(others.on(made, TODAY_GO)) < half(again.on(made, TODAY_GO))
     controls = made.cost(FREE_NOW).controls
     assert [*controls] == [jobs.name(again.numerator, TODAY_GO)]
-    assert half(calm.estimate(RATIO, TODAY_GO)) < half(made.estimate(RATIO, TODAY_GO))
+    assert half(RATIO.on(calm, TODAY_GO)) < half(RATIO.on(made, TODAY_GO))
 
 
 @pytest.mark.parametrize("benchmark", ["AllocateFree", "AllocateAuto"])

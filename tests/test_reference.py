@@ -6,13 +6,13 @@ import pytest
 from recordings import benchmarks_of
 
 from gccost import paths
-from gccost.cases import jobs
+from gccost.cases import jobs, sources
 from gccost.cases.cases import BUDGETS
 from gccost.cases.settings import Settings
 from gccost.costs.recording import Recording
 from gccost.judging import opening
 from gccost.judging.opening import reference
-from gccost.measuring import languages, planning
+from gccost.measuring import planning
 from gccost.run import runs
 from gccost.run.manifest import MOST_BYTES, memory_for_a_sample
 from gccost.studies import STUDIES
@@ -51,7 +51,7 @@ def test_every_recorded_line_is_usable(recording: Recording):
 
 
 def test_the_recording_matches_the_current_sources(recording: Recording):
-    here = languages.source_hashes(recording.study)
+    here = sources.source_hashes(recording.study)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
     notices = opening.shown(recording.study, Settings("replay")).notices

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
 from itertools import product
 from types import MappingProxyType
@@ -226,3 +227,38 @@ class Study:
         stock = {None, STOCK, *EXPERIMENTS.values()}
         patched = {OVERLAY for job in self.jobs.values() if job.get("runtime") not in stock}
         return sorted({job["program"] for job in self.jobs.values()} | patched)
+
+
+class Rank(IntEnum):
+    """What open questions are about, the most urgent first."""
+
+    FIGURE = 0  # imprecise, of a headline or of the table of prices
+    VERDICT = 1  # undecided
+    COST = 2  # imprecise, of any other case
+
+
+@dataclass(frozen=True)
+class OpenQuestion:
+    """An undecided verdict or an imprecise figure: its cases, and the rounds it needs.
+
+    `width` is the relative half-width of the figure's interval.
+    """
+
+    cases: tuple[str, ...]
+    rounds: int
+    rank: Rank = Rank.VERDICT
+    width: float = 0.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The state of a run: the open questions, and the numbers of decided and all verdicts.
+
+    `left` is the number of undecided verdicts that are no question, because the recorded run
+    could not decide them either.
+    """
+
+    open_questions: tuple[OpenQuestion, ...] = ()
+    decided: int = 0
+    verdicts: int = 0
+    left: int = 0

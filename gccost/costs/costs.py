@@ -48,7 +48,7 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
 
 
 def series(figure: Figure, *, signed: bool = False, fewest: int = FEWEST) -> pd.Series:
-    """A figure as a row of costs: the recorded run's, and nothing else, if only that can be quoted."""
+    """A figure as a row of costs: the recorded run's alone, if only that one can be quoted."""
     made, source, other = row(stats.estimate(figure, signed=signed)), "", figure.recorded
     if other is not None and not is_quotable(made, fewest, signed):
         theirs = row(stats.estimate(other, signed=signed))

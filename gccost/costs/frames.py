@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from itertools import repeat
+from operator import truediv
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
-from gccost import paths
+from gccost import paths, stats
 from gccost.cases import jobs, published, versions
 from gccost.costs import busy, metrics, stacks
 from gccost.costs import costs as estimating
@@ -20,7 +21,6 @@ from gccost.costs.costs import COSTS, METRIC, RECORDED, VALUES
 from gccost.costs.models import AT, walked
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError, expect, nearest
-from gccost.judging.quantities import Ratio
 from gccost.run import gctrace
 from gccost.run.jobtable import IDENTITY
 from gccost.run.profiles import Profile
@@ -343,8 +343,9 @@ class Frames:
         rows = []
         for name, job in self.recording.jobs.items():
             if "control" in job:
-                ratio = Ratio(name, jobs.uncontrolled(job))
-                estimate = self.recording.showing(name).estimate(ratio, job["release"])
+                shown = self.recording.showing(name)
+                pair = [shown.cost(each) for each in (name, jobs.uncontrolled(job))]
+                estimate = stats.estimate(propagate(truediv, pair))
                 if estimate.n:
                     figures = estimating.row(estimate).values()
                     rows.append([versions.title(job["release"]), job["variant"], *figures])

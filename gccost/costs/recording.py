@@ -16,19 +16,18 @@ import pandas as pd
 
 from gccost import paths, stats
 from gccost.cases import jobs, versions
+from gccost.cases.cases import Study
 from gccost.cases.settings import Mode
 from gccost.costs import costs, kinds, samples
 from gccost.costs.kinds import Kinds
 from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
-from gccost.judging.claims import Study
-from gccost.judging.quantities import Quantity, Seen
 from gccost.run import profiles
 from gccost.run.jobtable import Job
 from gccost.run.manifest import Manifest
 from gccost.run.profiles import Profile
 from gccost.run.runs import Run
-from gccost.stats import SHOWN, Estimate, Figure
+from gccost.stats import Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -258,10 +257,6 @@ class Recording:
         shares = [(sittings.get(round_, 1.0), of(each), each.total) for round_, each in of_job]
         made = kinds.share(pd.DataFrame(shares, columns=["sitting", "share", "total"]).dropna())
         return replace(made, recorded=self.recorded.share(name, of) if self.recorded else None)
-
-    def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
-        """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
-        return quantity.estimate(Seen(self, release, confidence))
 
 
 @cache

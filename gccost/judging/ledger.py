@@ -226,7 +226,7 @@ def _unjudged(claim: Claim, study: Study, release: str, known: Mapping[str, Any]
 def _judged(row: Row, recording: Recording) -> Row:
     """The row with what a recording says of its claim."""
     quantity, release = row.claim.quantity, row.release
-    judged = replace(row, estimate=recording.estimate(quantity, release))
+    judged = replace(row, estimate=quantity.on(recording, release))
     names = needed_cases(row.claim, release, recording)
     rounds = list(map(recording.rounds, names))
     fewest = min(map(len, rounds), default=0)
@@ -243,7 +243,7 @@ def _judged(row: Row, recording: Recording) -> Row:
         needed = FEWEST - fewest
     if why:
         return replace(judged, verdict=Verdict(label, why), needed=needed)
-    seen = recording.estimate(quantity, release, JUDGED)
+    seen = quantity.on(recording, release, JUDGED)
     verdict = row.claim.rule.judge(seen, row.published, row.unit)
     judged = replace(judged, judged=seen, verdict=verdict)
     return judged if quantity.at_once else replace(judged, needed=_needed(judged, fewest))

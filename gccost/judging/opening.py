@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gccost import paths
+from gccost.cases import sources
 from gccost.cases.settings import Mode, Settings
 from gccost.costs.recorded import recorded
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError, nearest
 from gccost.judging.claims import Study
-from gccost.measuring import languages
 from gccost.run import runs
 from gccost.run.runs import Run
 
@@ -114,7 +114,7 @@ def with_notices(study: Study, run: Run, *notices: str) -> Recording:
     notices += runs.skipped(paths.runs() if own else paths.reference())
     notices += () if own else runs.changed(run)
     manifest = recording.manifest
-    if languages.changed(study, manifest["programs"]):
+    if sources.changed(study, manifest["programs"]):
         anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
         notices += (f"The measured programs have changed since this run was {anew}.",)
     if manifest["scale"] < 1:

@@ -87,6 +87,10 @@ class Quantity(ABC):
     def estimate(self, seen: Seen) -> Estimate:
         """The quantity on a release."""
 
+    def on(self, recording: Any, release: str, confidence: float = stats.SHOWN) -> Estimate:
+        """The quantity in a recording on a release, such as a ratio of costs, or a share."""
+        return self.estimate(Seen(recording, release, confidence))
+
 
 _OTHERS = ("metric", "functions", "of", "ranges")  # the fields without cases
 

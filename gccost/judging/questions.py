@@ -15,7 +15,7 @@ from functools import cache
 
 from gccost import stats
 from gccost.cases import jobs
-from gccost.cases.cases import Budget
+from gccost.cases.cases import Budget, OpenQuestion, Rank, Standing
 from gccost.costs.recorded import recorded
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
@@ -23,7 +23,6 @@ from gccost.judging import ledger
 from gccost.judging.claims import Claim, Study
 from gccost.judging.ledger import Row
 from gccost.judging.rules import Label
-from gccost.measuring.planning import OpenQuestion, Rank, Standing
 from gccost.run.runs import Run
 from gccost.stats import Estimate
 
@@ -114,7 +113,7 @@ def _figures(recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
     study = recording.study
     for quantity in study.figures:
         cases = tuple(jobs.name(case, study.document) for case in quantity.cases)
-        estimate = recording.estimate(quantity, study.document)
+        estimate = quantity.on(recording, study.document)
         yield from narrower(estimate, cases, limit.half_width)
     for job in study.within(limit):
         cost = stats.estimate(recording.cost(job["name"], study.metric))

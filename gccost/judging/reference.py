@@ -16,17 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gccost import paths
-from gccost.cases import versions
+from gccost.cases import sources, versions
 from gccost.costs.recorded import main_machine
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
 from gccost.judging.claims import Study
-from gccost.measuring import languages
-from gccost.measuring.campaign import METHOD
 from gccost.run import incoming, runs
 from gccost.run.incoming import AGAIN
 from gccost.run.jobtable import Job
-from gccost.run.runs import Run
+from gccost.run.runs import METHOD, Run
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
@@ -113,7 +111,7 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
     if not manifest["finished"]:
         yield "it is unfinished", "resume it on its machine until it is complete"
     programs = manifest["programs"]
-    here = {name: mark for s in studies for name, mark in languages.source_hashes(s).items()}
+    here = {name: mark for s in studies for name, mark in sources.source_hashes(s).items()}
     changed = [name for name, mark in programs.items() if here.get(name) != mark]
     if changed or not programs:
         what = ", ".join(changed) or "unknown programs"

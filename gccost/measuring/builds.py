@@ -8,12 +8,11 @@ layout, so that the spread between rounds includes the effect.
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeVar
 
 from filelock import FileLock
@@ -22,67 +21,21 @@ from gccost import paths, processes
 from gccost.cases.benchmarks import EXPERIMENTS
 from gccost.cases.cases import OVERLAY
 from gccost.cases.jobs import Build
+from gccost.cases.sources import DIFF, NATIVE, hash_of_go, module, sources
 from gccost.cases.versions import number, title
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
 from gccost.measuring.ccompilers import CCompiler
-from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import OLDEST_WITH_MODULES, Toolchain, find_driver
 from gccost.processes import Environment
+from gccost.progress import Progress, until_done
 
 T = TypeVar("T")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain
 _LIBRARY = "library"  # and to a library in the module cache
-_STRING = re.compile(r'"([^"\n]+)"')
-# go.mod's lines on other modules affect only the programs that import them.
-_OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
-# Neither directives (//go:embed, // +build) nor C code for cgo (/*).
-_COMMENTS = re.compile(rb"^\s*(?://(?: (?!\+build).*)?|/\*\*(?s:.*?)\*/)?\s*\n", re.MULTILINE)
-_SUFFIXES = (".go", ".c", ".h", ".js", ".mod", ".sum", ".txt", ".diff")
-_DIFF = "slabs.diff"  # in a program's folder: its library is built with slabs of its own
-_NATIVE = "native"  # the command of gosrc/libraries that applies it
 BUILD_SECONDS = 600  # after which a build counts as hung
-
-
-def module(program: str) -> Path:
-    """The folder of a program's Go module: gosrc/, or one in it with other libraries."""
-    folder = paths.GOSRC / program
-    return next(f for f in (folder, *folder.parents) if (f / "go.mod").exists())
-
-
-def sources(program: str) -> list[Path]:
-    """A program's source files, in order: its package's, and those of ours that it imports.
-
-    The tests of imported packages are not part of the program.
-    """
-    ours = _packages()
-    folder, package = module(program), paths.GOSRC / program
-    files = set() if folder == paths.GOSRC else {folder / "go.mod", folder / "go.sum"}
-    if (package / _DIFF).exists():
-        files.add(folder / _NATIVE / "main.go")
-    packages = [package]
-    for package in packages:  # grows by the packages that these import
-        own = {file for file in package.rglob("*") if file.suffix in _SUFFIXES}
-        if package != packages[0]:
-            own = {file for file in own if not file.name.endswith("_test.go")}
-        files |= own
-        for file in sorted(own):
-            imported = _STRING.findall(file.read_text(encoding="utf-8"))
-            packages += {ours[path] for path in imported if path in ours}.difference(packages)
-    return [paths.GOSRC / "go.mod", *sorted(files)]
-
-
-def _packages() -> dict[str, Path]:
-    """The folders of the packages in gosrc/, by import path."""
-    folders = {}
-    for go_mod in paths.GOSRC.rglob("go.mod"):
-        name = go_mod.read_text(encoding="utf-8").split()[1]
-        for file in go_mod.parent.rglob("*.go"):
-            path = PurePosixPath(name, file.parent.relative_to(go_mod.parent))
-            folders[str(path)] = file.parent
-    return folders
 
 
 def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
@@ -104,27 +57,6 @@ def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
             )
 
 
-def source_hash(programs: list[str]) -> str:
-    """The hex hash of these programs' code."""
-    files = (path for program in sorted(programs) for path in sources(program))
-    return hash_of_code(files, paths.GOSRC)
-
-
-def hash_of_code(files: Iterable[Path], root: Path) -> str:
-    """The hex SHA-256 of source files, in order: their paths below `root`, and their code.
-
-    Comments on lines of their own and empty lines do not count: a comment can be corrected
-    without measuring again. Nor do go.mod's lines on other modules, which only affect the
-    programs that import them.
-    """
-    digest = hashlib.sha256()
-    for path in files:
-        ignored = _OF_MODULES if path.name == "go.mod" else _COMMENTS
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(ignored.sub(b"", path.read_bytes()).rstrip() + b"\0")
-    return digest.hexdigest()
-
-
 def in_node(program: str) -> bool:
     """Whether a program is built for WebAssembly, and run by Node.js."""
     return (paths.GOSRC / program / nodejs.RUNNER).exists()
@@ -141,7 +73,7 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay. Raises
     GccostError if gosrc/overlay does not know the toolchain's source.
     """
-    name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
+    name = f"go{toolchain.version}-{variant}-{hash_of_go([OVERLAY])[:12]}"
     arguments = [f"./{OVERLAY}", "-variant", variant]
     where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
     hint = "gosrc/overlay names the releases whose runtime it knows"
@@ -155,9 +87,9 @@ def with_slabs(program: str, toolchain: Toolchain, run: Run = processes.run) -> 
     if the library's source is not the one that the program's slabs.diff was written for.
     """
     folder = module(program)
-    name = f"{Path(program).name}-{source_hash([program])[:12]}"
-    arguments = [f"./{_NATIVE}", (paths.GOSRC / program).relative_to(folder).as_posix()]
-    where, hint = f"gosrc/{program}", f"gosrc/{program}/{_DIFF} names the library's file"
+    name = f"{Path(program).name}-{hash_of_go([program])[:12]}"
+    arguments = [f"./{NATIVE}", (paths.GOSRC / program).relative_to(folder).as_posix()]
+    where, hint = f"gosrc/{program}", f"gosrc/{program}/{DIFF} names the library's file"
     return _written(name, arguments, toolchain, folder, None, run, where, hint)
 
 
@@ -285,7 +217,7 @@ def _replaced(
     if runtime:
         replaced = overlay(toolchain, runtime, run)
         environment["GOROOT"] = str(replaced.with_name(_GOROOT))
-    elif (paths.GOSRC / program / _DIFF).exists():
+    elif (paths.GOSRC / program / DIFF).exists():
         replaced = with_slabs(program, toolchain, run)
         environment["GOWORK"] = str(replaced.with_name("go.work"))
     else:

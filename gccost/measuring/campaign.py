@@ -29,22 +29,20 @@ from typing import NamedTuple
 
 from gccost import paths
 from gccost.cases import jobs, versions
-from gccost.cases.cases import BUDGETS
+from gccost.cases.cases import BUDGETS, OpenQuestion, Rank, Standing
 from gccost.cases.jobs import Build
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import builds, machine
-from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
-from gccost.measuring.progress import Progress, unwatched
+from gccost.measuring.planning import Plan
 from gccost.measuring.sampler import TRACE, SampleFailed, is_traced
+from gccost.progress import Progress, unwatched
 from gccost.run import benchfmt, jobtable, runs
 from gccost.run.benchfmt import Sample
 from gccost.run.jobtable import Job
 from gccost.run.manifest import Description, fingerprint
-from gccost.run.runs import Run
+from gccost.run.runs import METHOD, Run
 
-# Sampling-protocol version; changing it invalidates unfinished runs.
-METHOD = "sittings, plain loops, one pool"
 BASELINE = "AllocateFree"  # which each of the later rounds has too
 GIVE_UP = 2  # failures after which a case is skipped
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for

@@ -18,7 +18,7 @@ from pathlib import Path
 from gccost import processes
 from gccost.files import write_whole
 from gccost.measuring import standins
-from gccost.measuring.progress import Say
+from gccost.progress import Say
 
 _WHEEL = "ziglang"
 _PROGRAM = "#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n"

@@ -18,7 +18,7 @@ from distributed.comm.addressing import get_address_host
 
 from gccost import paths, processes
 from gccost.errors import GccostError
-from gccost.measuring.progress import Say
+from gccost.progress import Say
 from gccost.run import runs
 
 CONNECT_SECONDS = 10

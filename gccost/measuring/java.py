@@ -9,29 +9,17 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 from gccost import paths, processes
+from gccost.cases.sources import hash_of_java, java_sources
 from gccost.errors import failed_build
 from gccost.files import make_once, writing
 from gccost.measuring import jdks
-from gccost.measuring.builds import Run, hash_of_code
+from gccost.measuring.builds import Run
 from gccost.measuring.jdks import Jdk
 
 JMH = "jmh"  # the program that needs JMH, and its folder
-
-
-def sources(program: str) -> list[Path]:
-    """A program's source files, in order."""
-    folder = paths.JAVASRC / program
-    return sorted(f for f in folder.iterdir() if f.suffix in (".java", ".xml"))
-
-
-def source_hash(programs: Iterable[str]) -> str:
-    """The hex hash of these programs' code."""
-    files = (path for program in sorted(programs) for path in sources(program))
-    return hash_of_code(files, paths.JAVASRC)
 
 
 def shuffles_layout(jdk: Jdk) -> bool:
@@ -44,7 +32,7 @@ def build(program: str, javac: Jdk, run: Run = processes.run) -> Path:
 
     Raises DiskFull (a GccostError) on a nearly full disk; see `builds.build`.
     """
-    mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
+    mark = hashlib.sha256(f"{hash_of_java([program])} {javac.version}".encode()).hexdigest()[:16]
     folder = paths.CACHE / "java" / f"{program}-{mark}"
     return make_once(folder, lambda into: _compile(program, javac, into, run))
 
@@ -59,7 +47,7 @@ def _compile(program: str, javac: Jdk, into: Path, run: Run) -> None:
                 shutil.copyfile(jar, into / jar.name)
         jars = os.pathsep.join(str(jar) for jar in sorted(into.glob("*.jar")))
         command += ["-classpath", jars, "-processorpath", jars]
-    command += [str(path) for path in sources(program) if path.suffix == ".java"]
+    command += [str(path) for path in java_sources(program) if path.suffix == ".java"]
     done = run(command, env=jdks.environment())
     if done.returncode != 0:
         location = f"javasrc/{program} with javac {javac.version}"

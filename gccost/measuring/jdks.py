@@ -23,9 +23,9 @@ from gccost.cases import versions
 from gccost.cases.versions import JDK_RELEASES
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import standins
-from gccost.measuring.progress import Say
 from gccost.measuring.toolchains import silent
 from gccost.processes import Environment
+from gccost.progress import Say
 
 COMPILED_FOR: Final = "11"  # the programs' target release: the oldest measured
 

@@ -18,7 +18,7 @@ from gccost.cases.cases import Study
 from gccost.cases.jobs import Build
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
-from gccost.measuring.progress import Say
+from gccost.progress import Say
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -102,18 +102,6 @@ def of(study: Study) -> Language:
 def jvm(toolchain: Any) -> Path | None:
     """The JVM that runs the programs of a toolchain; None for Go."""
     return toolchain.java if isinstance(toolchain, jdks.Jdk) else None
-
-
-def source_hashes(study: Study) -> dict[str, str]:
-    """The hash of the sources of each of a study's programs."""
-    programs = of(study).programs
-    return {program: programs.source_hash([program]) for program in study.packages}
-
-
-def changed(study: Study, recorded: Mapping[str, str]) -> bool:
-    """Whether a program differs from the recorded hashes; one that they lack does not."""
-    hashes = source_hashes(study)
-    return any(recorded.get(program, mark) != mark for program, mark in hashes.items())
 
 
 def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:

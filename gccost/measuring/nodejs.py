@@ -16,7 +16,7 @@ from typing import NamedTuple
 from gccost.errors import MissingTool
 from gccost.files import writing
 from gccost.measuring import standins
-from gccost.measuring.progress import Say
+from gccost.progress import Say
 
 OLDEST = 18  # the oldest that runs every measured release's programs
 RUNNER = "run.js"  # starts a program; in its folder it means that it is built for WebAssembly

@@ -30,10 +30,11 @@ from gccost.files import temporary, writing
 from gccost.measuring import builds, languages, machine, planning, toolchains
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name
 from gccost.measuring.planning import Plan
-from gccost.measuring.progress import PrintedProgress, Say
+from gccost.progress import PrintedProgress, Say
 from gccost.run import jobtable
 
-_BELOW = ("__init__", "errors", "files", "paths", "processes")
+_BELOW = ("__init__", "errors", "files", "paths", "processes", "progress")
+_FOLDERS = ("run", "cases", "measuring")
 _ALONG = "filelock"  # the only package that the sampler imports: pure Python
 _RUN = """#!/bin/sh
 # Measures, and writes the run as an archive. It resumes an interrupted run.
@@ -126,10 +127,8 @@ def _copy_modules(pack: Path) -> None:
     script.write_text(_RUN)
     script.chmod(0o755)
     package = paths.ROOT / "gccost"
-    modules = [package / f"{name}.py" for name in _BELOW] + [
-        *package.glob("cases/*.py"),
-        *package.glob("measuring/*.py"),
-    ]
+    modules = [package / f"{name}.py" for name in _BELOW]
+    modules += [path for folder in _FOLDERS for path in sorted(package.glob(f"{folder}/*.py"))]
     data = [paths.ROOT / name for name in ("LICENSE", "data/releases.csv", "data/benchmarks.csv")]
     copies = {path: path.relative_to(paths.ROOT) for path in [*modules, *data]}
     for file in importlib.metadata.files(_ALONG) or ():

@@ -22,7 +22,7 @@ from gccost.cases.jobs import Build
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.measuring import campaign, jdks, machine, sampler
 from gccost.measuring.planning import Plan, fitting, settled
-from gccost.measuring.progress import PrintedProgress
+from gccost.progress import PrintedProgress
 from gccost.run import jobtable
 from gccost.run.benchfmt import Sample
 from gccost.run.jobtable import Job

@@ -8,57 +8,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import IntEnum
 from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
 
-from gccost.cases import jobs, versions
-from gccost.cases.cases import Budget, Study
+from gccost.cases import jobs, sources, versions
+from gccost.cases.cases import Budget, Standing, Study
 from gccost.cases.jobs import Build
 from gccost.errors import GccostError
 from gccost.measuring import languages, machine, sampler, toolchains
-from gccost.measuring.progress import Progress, Say, until_done, unwatched
 from gccost.processes import ProcessGroup
+from gccost.progress import Progress, Say, until_done, unwatched
 from gccost.run.benchfmt import Sample
 from gccost.run.jobtable import Job
 from gccost.run.manifest import Description, fingerprint
 from gccost.run.runs import Run
-
-
-class Rank(IntEnum):
-    """What open questions are about, the most urgent first."""
-
-    FIGURE = 0  # imprecise, of a headline or of the table of prices
-    VERDICT = 1  # undecided
-    COST = 2  # imprecise, of any other case
-
-
-@dataclass(frozen=True)
-class OpenQuestion:
-    """An undecided verdict or an imprecise figure: its cases, and the rounds it needs.
-
-    `width` is the relative half-width of the figure's interval.
-    """
-
-    cases: tuple[str, ...]
-    rounds: int
-    rank: Rank = Rank.VERDICT
-    width: float = 0.0
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The state of a run: the open questions, and the numbers of decided and all verdicts.
-
-    `left` is the number of undecided verdicts that are no question, because the recorded run
-    could not decide them either.
-    """
-
-    open_questions: tuple[OpenQuestion, ...] = ()
-    decided: int = 0
-    verdicts: int = 0
-    left: int = 0
 
 
 def settled(run: Run) -> Standing:
@@ -163,7 +127,7 @@ def plan(
         made.add(job for job in wanted if job["release"] in tools.toolchains)
     for study in studies:
         if study.name in made.measured:
-            made.programs.update(languages.source_hashes(study))
+            made.programs.update(sources.source_hashes(study))
     return made
 
 

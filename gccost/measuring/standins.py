@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import make_once
-from gccost.measuring.progress import Say
+from gccost.progress import Say
 
 T = TypeVar("T")
 FOLDER = paths.CACHE / "standins"

@@ -26,8 +26,8 @@ from gccost.cases.versions import GO_RELEASES, check_releases, number
 from gccost.errors import GccostError, MissingTool
 from gccost.files import reading, write_whole
 from gccost.measuring import ccompilers, standins
-from gccost.measuring.progress import Say
 from gccost.processes import Environment
+from gccost.progress import Say
 
 OLDEST_DRIVER: Final = (1, 21)  # the oldest Go that runs other releases
 OLDEST_WITH_MODULES: Final = (1, 18)  # the oldest that can build the module

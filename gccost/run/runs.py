@@ -33,6 +33,8 @@ from gccost.run.schema import LONGEST, UNSEEN, fault
 
 T = TypeVar("T")
 _MAY_READ = "see that you may read this folder"
+# Sampling-protocol version; changing it invalidates unfinished runs.
+METHOD = "sittings, plain loops, one pool"
 FORMAT = 4  # of the folder; other formats are rejected
 
 # The initially empty fields of a run.

@@ -37,8 +37,8 @@ from nbformat import NotebookNode
 
 from gccost.errors import GccostError, MissingTool
 from gccost.files import reading, write_whole
-from gccost.measuring.progress import Progress, until_done, unwatched
 from gccost.cases.settings import Settings
+from gccost.progress import Progress, until_done, unwatched
 from gccost.showing import gokernel, tables
 
 # The kernel metadata of the written notebook, without what changes with a language release. It is

@@ -19,10 +19,11 @@ from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Final
 
 from gccost import paths, processes
+from gccost.cases.sources import hash_of_go
 from gccost.cases.versions import TODAY_GO
 from gccost.errors import MissingTool, failed_build
 from gccost.files import writing
-from gccost.measuring import builds, toolchains
+from gccost.measuring import toolchains
 
 if TYPE_CHECKING:  # they take a second to load
     from jupyter_client.kernelspec import KernelSpec
@@ -129,7 +130,7 @@ def is_go(node: NotebookNode) -> bool:
 def sources(node: NotebookNode) -> str:
     """The hex hash of a Go notebook's cells and of the packages that they name."""
     cells = "\0".join(cell.source for cell in node.cells if cell.cell_type == "code")
-    programs = builds.source_hash(sorted(set(_PACKAGE.findall(cells))))
+    programs = hash_of_go(sorted(set(_PACKAGE.findall(cells))))
     return hashlib.sha256(f"{cells}\0{programs}".encode()).hexdigest()[:16]
 
 

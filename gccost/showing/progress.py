@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from gccost.measuring.progress import MEASURING, Progress
+from gccost.progress import MEASURING, Progress
 
 _FORMAT = "{desc}: {percentage:3.0f} %|{bar}| "
 _MEASURED = _FORMAT + "{n_fmt} of about {total_fmt} {unit}{postfix}"

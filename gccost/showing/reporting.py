@@ -18,7 +18,7 @@ from gccost.files import write_whole
 from gccost.judging import ledger, opening
 from gccost.judging.claims import Study
 from gccost.measuring import machine
-from gccost.measuring.progress import Progress
+from gccost.progress import Progress
 from gccost.showing import gokernel, results
 from gccost.showing.artifact import appendix
 from gccost.showing.charts import as_file
