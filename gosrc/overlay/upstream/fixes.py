@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.measuring import builds, toolchains
 
 UPSTREAM = Path(__file__).parent
@@ -110,7 +111,7 @@ def notices(runtime: Runtime, blocks: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def main(report: str, release: str = toolchains.TODAY_GO, variant: str = "") -> None:
+def main(report: str, release: str = versions.TODAY_GO, variant: str = "") -> None:
     text = (UPSTREAM / f"{report}.md").read_text(encoding="utf-8")
     blocks = dict(BLOCK.findall(text))
     if report == "locks":
@@ -120,7 +121,7 @@ def main(report: str, release: str = toolchains.TODAY_GO, variant: str = "") -> 
         return
     program = blocks.get("program") or (UPSTREAM / f"{report}.go").read_text(encoding="utf-8")
     late = [blocks["late"]] if "late" in blocks else []
-    print(f"{report}, {toolchains.title(release)}, {variant or 'stock'}")
+    print(f"{report}, {versions.title(release)}, {variant or 'stock'}")
     with tempfile.TemporaryDirectory(dir=paths.CACHE) as scratch:
         runtime = Runtime(release, variant, Path(scratch))
         for name, fix in (("without", []), ("with", [blocks["fix"]])):

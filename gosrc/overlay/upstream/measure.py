@@ -36,6 +36,7 @@ import numpy as np
 from scipy import stats
 
 from gccost import paths
+from gccost.cases import versions
 from gccost.measuring import builds, toolchains
 
 UPSTREAM = Path(__file__).parent
@@ -101,7 +102,7 @@ class Trees:
     """Copies of today's GOROOT with the patches, in a scratch folder."""
 
     def __init__(self, scratch: Path) -> None:
-        self.scratch, self.toolchain = scratch, toolchains.fetch(toolchains.TODAY_GO)
+        self.scratch, self.toolchain = scratch, toolchains.fetch(versions.TODAY_GO)
         self.series = scratch / "series"
         series = ["-goroot", str(self.toolchain.goroot), "-series", str(self.series)]
         self.go(self.toolchain.goroot, "run", "./overlay", *series, cwd=paths.ROOT / "gosrc")
