@@ -35,9 +35,9 @@ from nbconvert.filters import strip_ansi
 from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
 
+from gccost.cases.settings import Settings
 from gccost.errors import GccostError, MissingTool
 from gccost.files import reading, write_whole
-from gccost.cases.settings import Settings
 from gccost.progress import Progress, until_done, unwatched
 from gccost.showing import gokernel, tables
 
