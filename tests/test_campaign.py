@@ -28,7 +28,7 @@ from gccost.costs.samples import of_run
 from gccost.judging import ledger
 from gccost.judging.questions import narrower, questions
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, machine, planning
+from gccost.measuring import campaign, machine, planning
 from gccost.measuring.planning import Plan
 from gccost.measuring.sampler import SampleFailed
 from gccost.run import jobtable, runs
@@ -401,7 +401,7 @@ def test_changed_sources_method_or_machine_start_a_new_run(sampler: Sampler, mon
     assert campaign.fits(first, planning.plan([study(FREE)], TINY))
     limit = TINY
     if changed == "sources":
-        monkeypatch.setattr(builds, "source_hash", lambda programs: "another")
+        monkeypatch.setattr(sources, "hash_of_go", lambda programs: "another")
     elif changed == "method":
         monkeypatch.setattr(campaign, "METHOD", "another")
     elif changed == "scale":

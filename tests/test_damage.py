@@ -22,14 +22,14 @@ from campaigns import (
 from conftest import FakeMachine
 
 from gccost import paths, processes
-from gccost.cases import jobs, published
+from gccost.cases import jobs, published, versions
 from gccost.cases.settings import Settings
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import recorded as recorded_runs
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging import ledger, opening
-from gccost.measuring import campaign, toolchains
+from gccost.measuring import campaign
 from gccost.run import runs
 from gccost.showing import notice
 from gccost.studies import STUDIES
@@ -153,7 +153,7 @@ def test_a_damaged_table_of_ours_is_named(name, tmp_path, monkeypatch):
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
     monkeypatch.setattr(paths, "RELEASES", tmp_path / name)
     readers: dict[str, Callable[[], object]] = {
-        "releases.csv": toolchains._pinned,
+        "releases.csv": versions._pinned,
         "reference.json": recorded_runs.recorded,
     }
     for damage in DAMAGES.values():

@@ -13,7 +13,7 @@ from gccost.cases import jobs, versions
 from gccost.cases.cases import BUDGETS
 from gccost.judging import ledger
 from gccost.measuring import languages
-from gccost.run.manifest import MOST_BYTES
+from gccost.measuring.machine import MOST_BYTES
 from gccost.showing import results
 from gccost.studies import CLAIMS, STUDIES
 

@@ -11,9 +11,9 @@ import pytest
 from fakejdks import make
 
 from gccost import paths
+from gccost.cases.versions import JDK_RELEASES as RELEASES
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import ccompilers, jdks, nodejs, standins, toolchains
-from gccost.measuring.jdks import RELEASES
 
 
 def test_every_download_has_a_lock_and_every_release_a_download():

@@ -13,8 +13,8 @@ from gccost.costs.recording import Recording
 from gccost.judging import opening
 from gccost.judging.opening import reference
 from gccost.measuring import planning
+from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.run import runs
-from gccost.run.manifest import MOST_BYTES, memory_for_a_sample
 from gccost.studies import STUDIES
 
 STANDARD = BUDGETS["standard"]

@@ -13,7 +13,7 @@ from measured import run_sample
 from recordings import job
 
 from gccost import paths
-from gccost.cases import jobs
+from gccost.cases import jobs, sources
 from gccost.cases.cases import BUDGETS
 from gccost.cases.versions import TODAY_JDK
 from gccost.costs.recording import Recording
@@ -108,7 +108,7 @@ def test_a_java_study_is_measured_until_its_sources_change(machine, monkeypatch)
     rounds = recording.frame.groupby("name")["round"].nunique().to_dict()
     assert rounds == {name: plan.rounds(job) for name, job in plan.pool.items()}
     assert campaign.measure(plan) == run
-    monkeypatch.setattr(java, "source_hash", lambda programs: "another")
+    monkeypatch.setattr(sources, "hash_of_java", lambda programs: "another")
     assert campaign.find(planning.plan([WEIMER], TINY)) is None
 
 
