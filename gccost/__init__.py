@@ -38,7 +38,7 @@ What a study gives; filters are keywords, such as gc="on" or variant=["manual fr
     shell(command)                                      a command's output, and as a frame
 
     keys, then, today, releases                         what tells cases apart; releases
-    run, mode, cpus, machine                            facts about the run
+    run, mode, cpus, machine, about                     facts about the run
     published, verdicts                                 the document's figures; claims judged
     busy                                                the share of time waited, by sitting
     controls, stacks, traces                            A/A ratios; profiles; GC cycles

@@ -245,21 +245,33 @@ def doctor() -> None:
 
 
 @main.command()
-def agree() -> None:
-    """Compare your newest run with the recorded one, claim by claim.
+@click.option("--run", "name", default="", help="The recorded run to compare with.")
+def agree(name: str) -> None:
+    """Compare your newest run with the nearest recorded one, claim by claim.
 
-    The tolerance is that of a quick run on the recorded machine. One figure in a hundred lies
-    outside it by chance. The exit code is 1 if more do than chance explains, or if a claim holds
-    in one run and does not hold in the other.
+    Nearest is a run of the same machine, then of the same model of CPU, then of the machine that
+    the chapters show. The tolerance is the 99 % interval of the factor between the two. One figure
+    in a hundred lies outside it by chance. The exit code is 1 if more do than chance explains, or
+    if a claim holds in one run and does not hold in the other. Figures of two models of CPU cannot
+    be judged; the exit code is then 0.
     """
     from gccost.costs import busy, samples
-    from gccost.judging.agreement import agreement, by_chance
+    from gccost.costs.recorded import machine_of
+    from gccost.judging.agreement import agreement, by_chance, counterpart, is_of_one_cpu
 
     own = runs.all_runs(paths.runs())
     if not own:
         raise GccostError("there is no run to compare", "data/runs", "measure one: make report")
-    found = agreement(own[-1], _chosen())
+    other = counterpart(own[-1], _chosen(), name)
+    found = agreement(own[-1], other, _chosen())
+    click.echo(f"recorded: {other.name}, {machine_of(other)}")
     click.echo(found.round(3).to_string(index=False, na_rep="–"))
+    if not is_of_one_cpu(own[-1], other):
+        click.echo(
+            f"This run was measured on another CPU, {machine_of(own[-1])}. The factors between two "
+            "models of CPU cannot be judged."
+        )
+        return
     outside, expected = (~found["inside"]).sum(), by_chance(found)
     contradictions, compared = found["contradicts"].sum(), found["value"].count()
     click.echo(
@@ -425,6 +437,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
     Leaves the seconds that the `pages` of the report will take. Studies whose tools are missing
     are reported and skipped.
     """
+    from gccost.judging import ratios
     from gccost.judging.questions import questions
 
     limit = settings.budget
@@ -453,6 +466,7 @@ def _measure(settings: Settings, pages: float = 0.0) -> bool:
         except MissingTool as error:
             _say(str(error))
             return False
+    ratios.write(run, _chosen())
     lacking = [study.name for study in together if study.name not in run.studies]
     for name in lacking:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,23 +22,23 @@ from gccost.cases import versions
 from gccost.cases.cases import BUDGETS, one_of
 from gccost.cases.settings import Mode, Settings
 from gccost.costs.frames import Frames, of_run
-from gccost.costs.recorded import recorded
+from gccost.costs.recorded import machine_of, nearest, words
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.machines import by_machine, words
+from gccost.judging.machines import by_machine
 from gccost.judging.questions import questions
 from gccost.judging.rules import Label, asked
 from gccost.measuring import campaign, languages, planning
-from gccost.run import benchfmt, runs
+from gccost.run import benchfmt
 from gccost.run.runs import Run
-from gccost.showing import drawing, programs, progress, reading, tables
+from gccost.showing import drawing, programs, progress, provenance, reading, tables
 from gccost.showing import results as results_of
-from gccost.showing.notice import machine as machine_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Cell, Markup
+from gccost.stats import FEWEST
 from gccost.studies import STUDIES, declared
 
 
@@ -72,9 +73,25 @@ class OpenedStudy(Frames):
     def machine(self) -> str:
         """The machine of the run in words, which are safe in Markdown."""
         known = self.recording.manifest["machine"]
-        cpu, kind, system = (words(known.get(n)) for n in ("cpu", "virtualisation", "release"))
+        kind, system = (words(known.get(name)) for name in ("virtualisation", "release"))
         shared = f"a virtual machine ({kind}), shared with others" if kind else ""
-        return ", ".join(filter(None, [cpu, f"{self.cpus} CPUs", shared, system]))
+        return ", ".join(filter(None, [self.recording.machine, shared, system]))
+
+    @property
+    def about(self) -> str:
+        """The run in one line: its date, name, machine, budgets and sittings, and gccost's version.
+
+        It is safe in Markdown.
+        """
+        manifest = self.recording.manifest
+        sittings = manifest["sittings"]
+        budgets = ", ".join(dict.fromkeys(sitting["budget"] for sitting in sittings))
+        count = f"{len(sittings)} sitting{'s' * (len(sittings) != 1)}"
+        whose = "recorded" if self.mode == "replay" else "measured"
+        return (
+            f"{whose} {manifest['created'][:10]}, run {self.run}, {self.recording.machine}, "
+            f"{count} ({budgets}), gccost {version()}"
+        )
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         return notice([self.recording])._repr_mimebundle_()
@@ -100,7 +117,8 @@ class OpenedStudy(Frames):
         """A row per claim and release: what is claimed, measured, the rule's range, the verdict.
 
         Columns: id, release, claim, published, value, low, high (95 %), rounds, n, unit, verdict,
-        reason, holds_from, holds_to, document.
+        reason, holds_from, holds_to, is_bar (no figure is published; the bar is ours), document,
+        source ("recorded" if a recorded run stands for yours), run.
         """
         return ledger.frame(self._rows)
 
@@ -205,9 +223,9 @@ def open_study(name: str, run: str | Path = "") -> OpenedStudy:
     """
     drawing.theme()
     study = declared(name)
-    if run:
-        return OpenedStudy(opening.chosen(study, run))
-    return OpenedStudy(opening.shown(study, Settings.read()))
+    recording = opening.chosen(study, run) if run else opening.shown(study, Settings.read())
+    provenance.opened([recording.run.name])
+    return OpenedStudy(recording)
 
 
 def listed_runs() -> pd.DataFrame:
@@ -243,17 +261,8 @@ class Results:
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """The verdicts of all claims, in the columns of a study's `verdicts`, and their source.
-
-        `source` is "your run" or "the recorded run"; a quick run does not measure every study.
-        """
-        said = {"measure": opening.OWN, "replay": "the recorded run"}
-        runs_of = {name: said[study.mode] for name, study in self.studies.items()}
-        source = [
-            said["replay"] if row.is_recorded else runs_of.get(row.study.name, "")
-            for row in self._rows
-        ]
-        return ledger.frame(self._rows).assign(source=source)
+        """The verdicts of all claims, in the columns of a study's `verdicts`."""
+        return ledger.frame(self._rows)
 
     def study(self, name: str) -> OpenedStudy:
         """One of the studies, opened."""
@@ -264,25 +273,39 @@ class Results:
     ) -> pd.DataFrame:
         """Each sitting of a run by itself, next to the others, for claims on ratios.
 
-        The run is the one shown, or the recorded one if that has more sittings; of recorded
-        machines, the one that chapters show.
+        The run is the one shown if it has three sittings, or else the nearest recorded one.
 
         A row per claim, release and sitting: value, low and high (95 %) of the sitting, or of its
         first `rounds`; others (the other sittings' ratio); error and half_width (logs); covers and
         covers_50 (whether the 95 % and 50 % intervals contain others); contradicts (the verdicts).
         """
-        return leaving_out.left_out(*self._longest, estimator, rounds)
+        return leaving_out.left_out(*self._tested, estimator, rounds)
+
+    def left_out_ways(self) -> pd.DataFrame:
+        """How well the intervals of that run hold, in percent, for each way to leave sittings out.
+
+        Columns: ratios; half below (of the errors); half-width (median), L1 ±, M1 ±; the coverage
+        of 95, 50 and 99 % intervals, each with its standard error; contradictions (of verdicts).
+        """
+        return leaving_out.ways(*self._tested)
 
     def estimators(self) -> pd.DataFrame:
         """What four estimators of a time give in `left_out`, in percent: errors and coverage."""
-        return leaving_out.estimators(*self._longest)
+        return leaving_out.estimators(*self._tested)
 
     @property
-    def _longest(self) -> tuple[Run, list[Study]]:
-        """The run shown, or that of the recorded machine, with the most sittings; the studies."""
+    def tested(self) -> str:
+        """The name of the run whose sittings `left_out` leaves out."""
+        return self._tested[0].name
+
+    @cached_property
+    def _tested(self) -> tuple[Run, list[Study]]:
+        """The run whose sittings are left out, and the studies."""
         recordings = [study.recording for study in self.studies.values()]
-        known = [*(each.run for each in recordings), *recorded()[-1:]]
-        most = max(known, key=lambda run: len(run.manifest()["sittings"]))
+        own = [recording.run for recording in recordings if not recording.is_aside]
+        most = max(own or [recordings[0].run], key=_sittings)
+        if _sittings(most) < FEWEST:
+            most = max(nearest(most) or [most], key=lambda run: _sittings(run) >= FEWEST)
         return most, [each.study for each in recordings]
 
     def first_screen(self) -> Markup:
@@ -305,17 +328,24 @@ class Results:
         return tables.stacked([*map(notice, by_run.values())])._repr_mimebundle_()
 
 
+def version() -> str:
+    """The version of gccost."""
+    project = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project["version"])
+
+
+def _sittings(run: Run) -> int:
+    return len(run.manifest()["sittings"])
+
+
 def results(*, sittings: int = 1) -> Results:
     """Open every study that has a run, without measuring; for the notebook of all results.
 
     A run of yours with fewer `sittings` is not shown.
     """
     drawing.theme()
-    settings = Settings.read()
-    own = [len(run.manifest()["sittings"]) for run in runs.all_runs(paths.runs())]
-    if max(own, default=0) < sittings:
-        settings = Settings("replay")
-    shown = opening.every(STUDIES.values(), settings)
+    shown = opening.every(STUDIES.values(), Settings.read(), sittings)
+    provenance.opened(each.run.name for each in shown.values())
     return Results({name: OpenedStudy(each) for name, each in shown.items()})
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
 from faketools import PATIENCE, PROGRAM, reported, script, tools  # noqa: F401 - fixtures
@@ -18,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.cases import jobs
-from gccost.costs import kinds
+from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
 from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
 from gccost.measuring.ccompilers import CCompiler
@@ -138,8 +137,7 @@ class FakeMachine:
 @pytest.fixture
 def no_recorded_sittings(monkeypatch) -> None:
     """Made-up samples vary as they say, and not from run to run as the recorded machine does."""
-    nothing = kinds.Kinds(pd.DataFrame(columns=["name", "kind", "sitting", "round"]))
-    monkeypatch.setattr(kinds, "of_recorded", lambda run: nothing)
+    monkeypatch.setattr(Recording, "relatives", [])
 
 
 @pytest.fixture

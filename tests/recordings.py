@@ -25,7 +25,7 @@ from gccost.cases.cases import BUDGETS
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import metrics
 from gccost.costs.recording import Recording
-from gccost.judging import ledger
+from gccost.judging import ledger, ratios
 from gccost.judging.claims import Claim, Study
 from gccost.judging.rules import Label
 from gccost.measuring import planning
@@ -85,13 +85,17 @@ def record(
     rounds: int = 8,
     cpus: int = 2,
     cpu: str = "Made-up CPU",
+    like: runs.Run | None = None,
     change: Change | None = None,
 ) -> runs.Run:
     """A run at the standard budget, without samples that `change` empties.
 
-    A time of 0 in `ns` stands for the recorded one.
+    A time of 0 in `ns` stands for the recorded one. The machine is made up, or that of a run that
+    it is `like`.
     """
     machine = {"cpu": cpu, "allowed_cpus": cpus, "release": "Test OS"}
+    if like is not None:
+        machine = like.manifest()["machine"]
     run = runs.create(
         folder,
         machine=machine,
@@ -116,6 +120,7 @@ def record(
     run.append(lines)
     run.update(compilers={"C compiler": "cc 1.0"}, programs=sources.source_hashes(STUDIES[study]))
     run.finish("standard", "it was made up", [study])
+    ratios.write(run, [STUDIES[study]])
     return run
 
 
@@ -125,7 +130,7 @@ def _metrics(job: Job, number: int, ns: Mapping[str, float], chance: random.Rand
     known = _processes().get(job["name"])
     values = dict(known.metrics) if known else {"ns/op": OTHERWISE}
     for unit in values.keys() - {"unix-s", "build-s", "elapsed-s"}:
-        how = metrics.kind(metrics.column(unit))
+        how = metrics.scale(metrics.column(unit))
         values[unit] *= {"time": noise, "rate": 1 / noise}.get(how, 1.0)
     if time := ns.get(job["benchmark"]):
         values["ns/op"] = time * noise

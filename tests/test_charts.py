@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 import gccost
 from gccost.errors import GccostError
 from gccost.showing import drawing, tables
-from gccost.showing.quoting import MISSING
+from gccost.showing.charts import VAGUE
 
 COSTS = pd.DataFrame({"variant": ["a", "b"], "value": [1.0, 2.0], "low": 1.0, "high": 2.0, "n": 3})
 
@@ -70,13 +70,13 @@ def test_alt_text_says_each_word_of_a_row_once():
     assert drawing.alt_text(data) == spoken
 
 
-def test_a_figure_that_was_not_measured_well_is_no_label():
+def test_a_figure_that_is_hardly_known_is_grey_and_has_its_label():
     figure, axes = plt.subplots()
     axes.set(yticks=[0, 1], yticklabels=COSTS["variant"])
     gccost.intervals(axes, COSTS.assign(low=[0.9, math.nan], high=[1.1, math.nan]))
-    labels = [text.get_text() for text in axes.texts]
+    labels = [(text.get_text(), text.get_color() == VAGUE) for text in axes.texts]
     plt.close(figure)
-    assert labels == ["1.00", MISSING]
+    assert labels == [("1.00", False), ("2.00", True)]
 
 
 @pytest.mark.parametrize("x", ["value", "size"])
@@ -88,7 +88,7 @@ def test_pointing_at_a_mark_shows_its_row(monkeypatch, x):
         y = "variant" if x == "value" else "value"
         gccost.intervals(sns.scatterplot(data, x=x, y=y), data, x=x, y=y, hue="variant")
     said = [title.get_text() for title in BeautifulSoup(shown[0].svg, "html.parser")("title")]
-    whole, unknown = 'a "b" <c>, size 1: 1.00 (0.900 to 2.00)', f"d, size 2: {MISSING}"
+    whole, unknown = 'a "b" <c>, size 1: 1.00 (0.900 to 2.00)', "d, size 2: 2.00 (3 processes)"
     assert sorted(said) == [whole, whole, unknown]
 
 

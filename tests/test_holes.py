@@ -5,7 +5,6 @@ The run is cut from the recorded one: the cases that the quick budget measures, 
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 from collections import defaultdict
@@ -13,10 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-import nbformat
 import pytest
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from chapters import outputs
 
 from gccost import paths
 from gccost.cases.cases import BUDGETS
@@ -24,7 +21,7 @@ from gccost.judging import opening
 from gccost.measuring import planning
 from gccost.run import jobtable
 from gccost.run.runs import Run
-from gccost.showing import drawing, programs, tables
+from gccost.showing import programs, tables
 from gccost.showing.charts import Chart
 from gccost.studies import STUDIES
 
@@ -104,25 +101,10 @@ def run(request, tmp_path, monkeypatch) -> Run:
 
 def shown(chapter: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Iterator[tuple[str, str]]:
     """What a chapter shows, by the id of its cell: titles, tables, sentences, printed text."""
-    monkeypatch.chdir(paths.NOTEBOOKS)
-    made: list[object] = []
-    monkeypatch.setattr(drawing, "display", made.append)
-    monkeypatch.setattr(FigureCanvasSVG, "print_svg", lambda _, to, **__: to.write("<svg>"))
-    namespace: dict[str, object] = {"display": made.append}
-    node = nbformat.read(paths.NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
     capsys.readouterr()
-    with plt.rc_context():
-        for cell in (cell for cell in node.cells if cell.cell_type == "code"):
-            tree = ast.parse(cell.source)
-            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-            exec(compile(tree, cell.id, "exec"), namespace)  # noqa: S102
-            if last is not None:
-                made.append(eval(compile(ast.Expression(last.value), cell.id, "eval"), namespace))  # noqa: S307
-            for each in made:
-                yield cell.id, text(each)
-            yield cell.id, capsys.readouterr().out
-            made.clear()
-    plt.close("all")
+    for cell, each in outputs(chapter, monkeypatch):
+        yield cell, capsys.readouterr().out
+        yield cell, text(each)
 
 
 def text(shown: object) -> str:
@@ -159,7 +141,8 @@ def test_most_that_the_documents_chapters_say_is_of_the_run_itself(run, monkeypa
         each
         for chapter in DOCUMENTS
         for cell, each in shown(chapter, monkeypatch, capsys)
-        if (cell in ("short", "choices") or each.count("\n") == 0) and not each.startswith("*From")
+        if (cell in ("short", "choices") or each.count("\n") == 0)
+        and not each.startswith("*Recorded")
     ]
     figures = sum(len(re.findall(r"\d \(|\d[^\s(]* to \d", each)) for each in said)
     recorded = sum(each.count("recorded") for each in said)

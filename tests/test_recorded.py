@@ -56,9 +56,34 @@ def without(benchmark: str, release: str = DOCUMENT_GO, rounds: int = 0) -> reco
     return change
 
 
-@pytest.mark.parametrize("rounds", [0, 2])
-def test_a_case_with_too_few_processes_is_the_recorded_one(run, rounds):
-    study = run(change=without("AllocateAuto", rounds=rounds))
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_what_was_measured_badly_is_never_replaced(run, rounds):
+    def scatters(job: Job, number: int, metrics: Metrics) -> None:
+        if recordings.is_of(job, "AllocateAuto"):
+            metrics["ns/op"] *= 4 ** (number % 3)
+
+    def change(job: Job, number: int, metrics: Metrics) -> None:
+        scatters(job, number, metrics)
+        without("AllocateAuto", rounds=rounds)(job, number, metrics)
+
+    study = run(change=change)
+    then = study.costs(gc="on", release=study.then).set_index("variant").loc[AUTO]
+    assert (then["source"], then["n"]) == ("", rounds)
+    assert then["value"] != pytest.approx(2000, rel=0.05)
+    gap = study.compare(*PAIR, gc="on").loc[study.then]
+    assert gap.source == ""
+    text = gccost.times(gap)
+    assert "recorded" not in text
+    assert text.startswith("between") or "process" in text
+    assert not judged_as_recorded(study)
+
+
+def judged_as_recorded(study: OpenedStudy) -> bool:
+    return "recorded" in study.judge("L1").text
+
+
+def test_a_case_without_a_process_is_the_recorded_one(run):
+    study = run(change=without("AllocateAuto"))
     costs = study.costs(gc="on").set_index(["release", "variant"])
     then, today = costs.loc[study.then], costs.loc[study.today]
     assert then.loc[AUTO, ["source", "n"]].to_list() == ["recorded", 8]
@@ -118,7 +143,7 @@ def test_text_and_charts_say_what_is_recorded(run, monkeypatch):
     with gccost.chart("some", "A title", costs):
         plt.figure()
     chart, note = shown
-    assert note.markdown == f"*From the recorded run: {study.then}, {AUTO}.*"
+    assert note.markdown == f"*Recorded on Made-up CPU, 2 CPUs: {study.then}, {AUTO}.*"
     assert "recorded" in chart.csv()
     assert "figure" in costs
     assert "figure" not in chart.csv().partition("\n")[0]
@@ -129,7 +154,7 @@ def test_the_first_page_marks_studies_that_only_the_recorded_run_has(run):
     studies = gccost.results()
     assert not studies.study("lemire").recording.is_aside
     sources = studies.verdicts.groupby("id").source.unique().map(list)
-    assert (sources["L1"], sources["X10"]) == (["your run"], ["the recorded run"])
+    assert (sources["L1"], sources["X10"]) == ([""], ["recorded"])
     rows = ledger.shown(opening.every(STUDIES.values(), Settings("replay")), STUDIES.values())
     assert not any(row.is_recorded for row in rows)
 

@@ -36,7 +36,7 @@ from gccost.run import jobtable
 from gccost.run.jobtable import Job
 from gccost.showing import notice as showing
 from gccost.showing import results
-from gccost.stats import FEWEST, JUDGED, SHOWN, Estimate
+from gccost.stats import FEWEST, JUDGED, Estimate
 from gccost.studies import CLAIMS, STUDIES
 
 LEMIRE = STUDIES["lemire"]
@@ -172,7 +172,7 @@ def half(estimate: Estimate) -> float:
     return math.log(estimate.high / estimate.value)
 
 
-def test_a_ratio_is_never_narrower_than_that_of_a_control_of_its_run(tmp_path):
+def test_a_control_is_shown_and_widens_no_interval(tmp_path):
     def rough(job: Job, number: int, metrics: recordings.Metrics) -> None:
         if "control" in job and job["benchmark"] == "AllocateFree":
             metrics["ns/op"] *= 1.2 if number % 2 else 1.0
@@ -181,18 +181,9 @@ def test_a_ratio_is_never_narrower_than_that_of_a_control_of_its_run(tmp_path):
         recordings.recorded(tmp_path / name, change=sat(2, *change))
         for name, change in (("rough", [rough]), ("calm", []))
     )
-    again = Ratio(f"{FREE}/control=relinked", FREE)
-    for confidence in (SHOWN, JUDGED):
-        seen, control = (each.on(made, TODAY_GO, confidence) for each in (RATIO, again))
-        assert half(control) == pytest.approx(half(seen))
-    shown = OpenedStudy(made).compare("finalizer frees", "manual free", gc="on")
-    assert shown.ratio_high.iloc[-1] == pytest.approx(RATIO.on(made, TODAY_GO).high)
-    # Nor does a control change what is not a ratio to its case.
-    others = Ratio(CLEANUP, "AllocateHeapFree")
-    assert half(others.on(made, TODAY_GO)) < half(again.on(made, TODAY_GO))
-    controls = made.cost(FREE_NOW).controls
-    assert [*controls] == [jobs.name(again.numerator, TODAY_GO)]
-    assert half(RATIO.on(calm, TODAY_GO)) < half(RATIO.on(made, TODAY_GO))
+    assert half(RATIO.on(made, TODAY_GO)) == pytest.approx(half(RATIO.on(calm, TODAY_GO)), rel=0.5)
+    widths = [OpenedStudy(each).controls.eval("high / low").max() for each in (made, calm)]
+    assert widths[0] > 1.1 > widths[1]
 
 
 @pytest.mark.parametrize("benchmark", ["AllocateFree", "AllocateAuto"])

@@ -10,7 +10,6 @@ Where two lines differ, the one with more keys decides; an empty field says noth
 - `since`, `cpus`: the oldest release, and the fewest CPUs, on which it is measured
 - `variant`, `experiment`: what it compares in words, and in which test if several benchmarks share
   a variant's words
-- `kind`: loops of a kind have their spreads in common (see `gccost.stats`)
 - `traits`: `short` (the loop allocates nothing on the Go heap and takes about 0.1 s, so a round has
   several processes of it), `leaks` (it never frees its C memory, by design), `traced` (it runs with
   gctrace=1), `once` (the result is deterministic, so one sample is enough)
@@ -18,10 +17,8 @@ Where two lines differ, the one with more keys decides; an empty field says noth
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
@@ -79,7 +76,6 @@ class Benchmark:
     cpus: str = ""
     variant: str = ""
     experiment: str = ""
-    kind: str = ""
     traits: str = ""
 
     def has(self, trait: str) -> bool:
@@ -158,23 +154,11 @@ def _check(lines: Mapping[str, tuple[_Line, ...]]) -> None:
                     check_setting(key, value, [*keys, *chain(*SETTINGS.values())], line.where)
             for trait in line.said.get("traits", "").split():
                 expect(_TRAITS, trait, "trait", line.where)
-    _check_kinds(chain(*lines.values()))
 
 
 def _pairs(*grids: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
     """Each key of grids with each of its values."""
     return ((key, value) for grid in grids for key, values in grid.items() for value in values)
-
-
-def _check_kinds(lines: Iterable[_Line]) -> None:
-    """Raise GccostError for a kind that one line has, and that is nearly another's."""
-    kinds = {line.where: line.said["kind"] for line in lines if "kind" in line.said}
-    number = Counter(kinds.values())
-    for where, kind in reversed(kinds.items()):
-        near = get_close_matches(kind, [other for other in number if other != kind], cutoff=0.85)
-        if near and number[kind] == 1:
-            hint = f"name one of {', '.join(near)}, or a kind that is less like them"
-            raise GccostError(f"only this line has the kind {kind!r}", where, hint)
 
 
 def check_program(benchmark: str, program: str) -> None:

@@ -102,7 +102,6 @@ def job(case: str, release: str) -> Job:
         raise GccostError(f"{full} has no n", where, "fill the column n of its line")
     benchmarks.check_program(benchmark, known.program)
     n = whole(known.n, full)
-    by = [known.kind or benchmark, keys.get("method"), keys.get("load")]
     row: Job = {
         "name": full,
         "program": known.program,
@@ -111,7 +110,6 @@ def job(case: str, release: str) -> Job:
         "variant": known.variant,
         "benchmark": benchmark,
         **_settings(keys),
-        "kind": ", ".join(filter(None, by)),
         "n": n,
         "retained_bytes": whole(known.retained_bytes or "0", full),
         "argv": _command(full, known.program, n),

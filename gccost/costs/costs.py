@@ -1,7 +1,7 @@
 """Frames of costs, and of values computed from costs.
 
 The frames hold what a notebook shows, and the claims are judged from the same figures.
-`gccost.stats` defines the estimators and explains them.
+`gccost.costs.method` defines and explains how they are estimated.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from gccost import stats
-from gccost.costs import metrics
-from gccost.costs.kinds import Kinds
+from gccost.costs import method, metrics
+from gccost.costs.method import Costs, Figure, Sitting
 from gccost.errors import GccostError, nearest
-from gccost.stats import Estimate, Figure
+from gccost.stats import Estimate
 
 VALUES = ["value", "low", "high", "rounds", "n"]
 """The columns of every frame of figures."""
 
 _KEYS = ("release", "variant", "gc")  # of samples that lost their attrs
-COSTS = [*VALUES, "source", "figure"]
-"""The columns of costs. `source` is "recorded" if the figure is the recorded run's. `figure` is
-what `derive` needs: the values of sittings, of this run and of the recorded one."""
+COSTS = [*VALUES, "source", "run", "figure"]
+"""The columns of costs. `source` is "recorded" if the figure is a recorded run's, because this run
+did not measure it, and `run` names that run. `figure` is what `derive` needs: the values of
+sittings, of this run and of recorded ones."""
 RECORDED = "recorded"
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
 _NAMED = 5  # of the rows that are left out
-FEWEST, WIDEST = 3, 4.0  # processes of a figure that is quoted, and high over low
+FEWEST, WIDEST = 3, 4.0  # processes of a figure that is sharp, and high over low
 _NO_VALUE = (
     "no value: the costs have no sitting in common, or the function is zero or negative there, "
     "which signed=True allows"
@@ -47,20 +47,24 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     return dict(zip(VALUES, [*numbers, estimate.rounds, estimate.n], strict=True))
 
 
-def series(figure: Figure, *, signed: bool = False, fewest: int = FEWEST) -> pd.Series:
-    """A figure as a row of costs: the recorded run's alone, if only that one can be quoted."""
-    made, source, other = row(stats.estimate(figure, signed=signed)), "", figure.recorded
-    if other is not None and not is_quotable(made, fewest, signed):
-        theirs = row(stats.estimate(other, signed=signed))
-        if not figure.n or is_quotable(theirs, fewest, signed):
-            made, source, figure = theirs, RECORDED, Figure(recorded=other)
-    return pd.Series([*made.values(), source, figure], COSTS)
+def series(figure: Figure, *, signed: bool = False) -> pd.Series:
+    """A figure as a row of costs: the recorded run's if this run has not measured it at all."""
+    source = ""
+    if not figure.n and figure.recorded is not None:
+        source = RECORDED
+        shown = figure.recorded
+        figure = Figure(recorded=shown)
+    else:
+        shown = figure
+    made = row(method.estimate(shown, signed=signed))
+    return pd.Series([*made.values(), source, shown.run, figure], COSTS)
 
 
-def is_quotable(row: Any, fewest: int = 1, signed: bool = False) -> bool:
-    """Whether a row has a figure with enough processes, and an interval that is not too wide.
+def is_sharp(row: Any, fewest: int = 1, signed: bool = False) -> bool:
+    """Whether a row has enough processes, and an interval that spans less than a factor of 4.
 
-    A difference, which is `signed`, may be small next to its interval.
+    Figures that are not are drawn in grey, and quoted by their interval alone. A difference, which
+    is `signed`, may be small next to its interval.
     """
     low, high = row["low"], row["high"]
     known = not (pd.isna(row["value"]) or pd.isna(low)) and row["n"] >= fewest
@@ -75,20 +79,20 @@ def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:
 
 def is_signed(metric: str) -> bool:
     """Whether a metric may be zero or negative."""
-    return metrics.kind(metric) == "count"
+    return metrics.scale(metric) == "count"
 
 
 def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
     """Estimate one case from its samples: value, low and high (95 %), rounds, n (processes).
 
     A time is the lower quartile of the rounds of each sitting, averaged over sittings on the log
-    scale (see `gccost.stats`). Memory and counts are medians. Any column of numbers is a metric:
-    one whose name ends in _ns or _s is a time, one that ends in _per_s a rate. The samples of a
-    study know their run: the scatter of their kind of loop, and how far sittings differ. A merge,
-    a file, or pd.concat with other frames loses that; then the interval comes from the samples'
-    own scatter, and a time or rate that is zero or negative in any sample is a median too, which
-    is printed. With fewer than three rounds, low and high are NaN. Raises GccostError for samples
-    of several cases, and without the metric.
+    scale (see `gccost.costs.method`). Memory and counts are medians. Any column of numbers is a
+    metric: one whose name ends in _ns or _s is a time, one that ends in _per_s a rate. The samples
+    of a study know their run, and so how far sittings differ. A merge, a file, or pd.concat with
+    other frames loses that; then the interval comes from the samples' own scatter, and a time or
+    rate that is zero or negative in any sample is a median too, which is printed. With fewer than
+    three rounds, low and high are NaN. Raises GccostError for samples of several cases, and
+    without the metric.
 
         samples.groupby(study.keys, dropna=False).apply(gccost.cost)
     """
@@ -102,13 +106,13 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
         made: pd.Series = study.cost(samples, metric)
         return made
     alone = pd.DataFrame({"round": range(len(samples)), "sitting": 1.0}, samples.index)
-    known = samples.reindex(columns=[*alone]).combine_first(alone).assign(kind="", name="")
+    known = samples.reindex(columns=[*alone]).combine_first(alone).assign(name="")
     values = samples.get(metric, pd.Series(dtype=float))
     zeros = say_zeros(values, metric, "so the cost is the median of all")
     signed = is_signed(metric) or zeros
     column = "value" if signed else metric  # a column that is not known is a count
-    of_one = Kinds(known.assign(**{column: values}))
-    return series(of_one.cost("", column, Kinds(of_one.frame[:0])), signed=signed)
+    of_one = Costs(known.assign(**{column: values}))
+    return series(of_one.cost("", column), signed=signed)
 
 
 def say_zeros(values: pd.Series, metric: str, so: str) -> bool:
@@ -142,7 +146,9 @@ def derive(
 
     The function is computed in each sitting, and the sittings are averaged: their logs, or with
     `signed` the plain values, for what may be zero or negative. Each cost is a row of `costs`, or a
-    frame of such rows; frames are matched by their index. The result has the columns of `costs`,
+    frame of such rows; frames are matched by their index, and a frame whose index has only some of
+    the others' levels by those. The result has the index of the frame with the most levels, and the
+    columns of `costs`,
     as a Series or a frame, and can be derived from in turn. If one of the costs is recorded, the
     result is derived from the recorded run's figures alone. Costs that were never measured in one
     sitting have no common value.
@@ -154,22 +160,36 @@ def derive(
         hint = "name costs; frames are matched by their index: frame.set_index('variant')"
         raise GccostError("nothing says which costs belong together", "gccost.derive", hint)
     if not frames:
-        made = series(stats.propagate(function, [*map(_figure, costs)]), signed=signed)
+        made = series(method.propagate(function, [*map(_figure, costs)]), signed=signed)
         if not made["n"] and all(cost["n"] for cost in costs):
             print(f"gccost.derive: {_NO_VALUE}")
         return made
-    index = frames[0].index
     for each in frames:
         if not each.index.is_unique:
             twice = each.index[each.index.duplicated()][0]
             raise GccostError(f"two costs are {twice}", "gccost.derive", "filter, or set_index")
-        index = index[index.isin(each.index)]
-    say_unmatched("gccost.derive", index, [each.index for each in frames])
-    rows = []
-    for at in index:
-        chosen = [each.loc[at] if isinstance(each, pd.DataFrame) else each for each in costs]
-        rows.append(derive(function, *chosen, signed=signed))
+    main = max(frames, key=lambda each: each.index.nlevels).index
+    sides = [_on_index(each, main) if isinstance(each, pd.DataFrame) else each for each in costs]
+    kept, rows = [], []
+    for place in range(len(main)):
+        chosen = [each.get(place) if isinstance(each, dict) else each for each in sides]
+        known = [each for each in chosen if each is not None]
+        if len(known) == len(sides):
+            kept.append(place)
+            rows.append(derive(function, *known, signed=signed))
+    index = main.take(kept)
+    alike = [each.index for each in frames if each.index.nlevels == main.nlevels]
+    say_unmatched("gccost.derive", index, alike)
     return frame(rows, index)
+
+
+def _on_index(costs: pd.DataFrame, index: pd.Index) -> dict[int, pd.Series]:
+    """The row of a frame for each place of an index that may have more levels."""
+    names = list(costs.index.names)
+    if names != list(index.names) and None not in names and {*names} <= {*index.names}:
+        index = index.to_frame(index=False).set_index(names).index
+    places = costs.index.get_indexer(index)
+    return {place: costs.iloc[int(at)] for place, at in enumerate(places) if at >= 0}
 
 
 def is_numbered(frame: pd.DataFrame) -> bool:
@@ -198,19 +218,18 @@ def sittings(cost: Any) -> pd.DataFrame:
     """The sittings that a row of `costs` or `derive` averages, with what its interval is made of.
 
     A row per sitting: value; error (the standard deviation of its log within the sitting); rounds;
-    spread (that of logs between sittings before this run: the recorded one, or that of the kinds
-    of loop); freedom (the degrees of freedom of a recorded one, or else 0).
+    spread (the standard deviation of the log of one sitting, moderated); freedom (its degrees of
+    freedom).
     """
     figure = _figure(cost, "gccost.sittings")
     if figure.recorded and cost["source"] == RECORDED:
         figure = figure.recorded
     counted = {k: each for k, each in figure.sittings.items() if each in figure.counted}
-    made = pd.DataFrame(counted.values(), [*map(int, counted)], list(stats.Sitting._fields))
+    made = pd.DataFrame(counted.values(), [*map(int, counted)], list(Sitting._fields))
     made["error"] /= made["value"]
-    variance, freedom = math.nan, 0
-    if counted:
-        variance, freedom = stats.prior(figure.recorded, stats.scaled(figure, False)[2], False)
-    return made.assign(spread=math.sqrt(variance), freedom=freedom).rename_axis("sitting")
+    of_one = method.moderated_spread(figure, signed=False)
+    spread, freedom = math.sqrt(of_one.variance), of_one.freedom
+    return made.assign(spread=spread, freedom=freedom).rename_axis("sitting")
 
 
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -218,7 +237,7 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
 
     Columns: ratio, ratio_low, ratio_high; more, more_low, more_high (the difference, in the
     metric's unit); differs (whether the ratio's interval excludes 1; NA if it is unknown);
-    rounds, n; source.
+    rounds, n; source, run.
     """
     sides = [each.set_index(list(keys)) for each in (over, under)]
     index = sides[0].index.intersection(sides[1].index, sort=False)
@@ -230,13 +249,13 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
     )
     apart = (comparison["ratio_low"] > 1) | (comparison["ratio_high"] < 1)
     comparison["differs"] = apart.astype("boolean").where(comparison["ratio_low"].notna())
-    return comparison.join(ratio[["rounds", "n", "source"]])
+    return comparison.join(ratio[["rounds", "n", "source", "run"]])
 
 
 def _compared(costs: list[pd.Series]) -> list[pd.Series]:
     """The ratio and the difference of two costs, both of one run."""
     figures = [*map(_figure, costs)]
-    ratio = series(stats.propagate(lambda a, b: a / b if b else math.nan, figures))
+    ratio = series(method.propagate(lambda a, b: a / b if b else math.nan, figures))
     if ratio["source"] == RECORDED:
         figures = [Figure(recorded=each.recorded) for each in figures]
-    return [ratio, series(stats.propagate(sub, figures), signed=True)]
+    return [ratio, series(method.propagate(sub, figures), signed=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from itertools import repeat
 from operator import truediv
@@ -12,26 +12,28 @@ from typing import Any, Literal, TypeVar
 import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
-from gccost import paths, stats
+from gccost import paths
 from gccost.cases import jobs, published, versions
-from gccost.costs import busy, metrics, stacks
+from gccost.costs import busy, method, metrics, stacks
 from gccost.costs import costs as estimating
 from gccost.costs import samples as sampled
 from gccost.costs.costs import COSTS, METRIC, RECORDED, VALUES
+from gccost.costs.method import Figure, propagate
 from gccost.costs.models import AT, walked
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError, expect, nearest
 from gccost.run import gctrace
 from gccost.run.jobtable import IDENTITY
 from gccost.run.profiles import Profile
-from gccost.stats import Figure, propagate
 
 F = TypeVar("F", bound=Callable[..., pd.DataFrame])
 Rows = Literal["cases", "profiles"]
 _COUNTS = ["round", "sitting", "procs", "operations"]
 _MEASURED = ["ns", "settled_ns"]
 _MANY = 10  # profiles that have every function which takes time
-_HIDDEN = ["line", "kind", "unix_s", "build_s", "elapsed_s", "c_misfreed", "source", "name"]
+_HIDDEN = [
+    *("line", "unix_s", "build_s", "elapsed_s", "c_misfreed", "source", "run", "name"),
+]
 
 
 def of_run(method: F) -> F:
@@ -203,7 +205,7 @@ class Frames:
         first = [*_asked(keys, filters, frame), *_COUNTS, *source, *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
         others = others[~others.str.endswith("_records_ns")]
-        frame = frame.reindex(columns=[*first, *others, "name"]).reset_index(drop=True)
+        frame = frame.reindex(columns=[*first, *others, "run", "name"]).reset_index(drop=True)
         empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
         frame = frame.drop(columns=empty if len(frame) else [])
         frame.attrs |= {"study": _Context(self), "keys": keys}
@@ -241,8 +243,8 @@ class Frames:
         shown = self.recording.showing(name)
         made = figure(shown)
         if self._source(shown):
-            made = Figure(recorded=made)
-        return estimating.series(made, signed=signed, fewest=shown.fewest(name))
+            made = Figure(recorded=replace(made, recorded=None))
+        return estimating.series(made, signed=signed)
 
     def _source(self, shown: Recording) -> str:
         return RECORDED * (shown.is_aside or shown is not self.recording)
@@ -251,7 +253,7 @@ class Frames:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
         if str(name) in metrics.REPORTED or metrics.SERIES.fullmatch(str(name)):
             return
-        known = [*metrics.KINDS, *self.recording.frame.select_dtypes("number")]
+        known = [*metrics.SCALES, *self.recording.frame.select_dtypes("number")]
         if name not in known:
             hint = nearest(metrics.column(str(name)), known)
             raise self._error(f"there is no metric {name!r}", hint)
@@ -345,7 +347,7 @@ class Frames:
             if "control" in job:
                 shown = self.recording.showing(name)
                 pair = [shown.cost(each) for each in (name, jobs.uncontrolled(job))]
-                estimate = stats.estimate(propagate(truediv, pair))
+                estimate = method.estimate(propagate(truediv, pair))
                 if estimate.n:
                     figures = estimating.row(estimate).values()
                     rows.append([versions.title(job["release"]), job["variant"], *figures])
@@ -358,7 +360,8 @@ class Frames:
         for job in self._due(self._cases["profiles"]).index:
             shown = self.recording.showing(job)
             for number, profile in shown.cpu_profiles[job].items():
-                yield {"job": job, "round": number, "source": self._source(shown)}, profile
+                source = {"source": self._source(shown), "run": shown.run.name}
+                yield {"job": job, "round": number, **source}, profile
 
     @cached_property
     @of_run
@@ -414,7 +417,7 @@ class Frames:
             for job, profile in self._profiles():
                 for part, share in chosen.items():
                     rows.append({**job, "part": part, "percent": 100 * share(profile)})
-            values = ["round", "part", "percent", "source"]
+            values = ["round", "part", "percent", "source", "run"]
             return self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
         for job in self._due(self._cases["profiles"]).index:
             for part, share in chosen.items():

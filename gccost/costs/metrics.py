@@ -1,9 +1,9 @@
-"""The metrics of a sample: the column that a frame has for each, and its kind.
+"""The metrics of a sample: the column that a frame has for each, and its scale.
 
-The kind decides how `gccost.costs.kinds.cost` reads a metric in a sitting:
+The scale decides how `gccost.costs.method` reads a metric in a sitting:
 
 - a *time*: the lower quartile; a *rate*: that of the time of an operation;
-- a *level*, such as memory: the median;
+- an *amount*, such as memory: the median;
 - a *count*, which may be 0: the median, on the linear scale.
 """
 
@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-Kind = Literal["time", "rate", "level", "count"]
+Scale = Literal["time", "rate", "amount", "count"]
 
 
 def column(metric: str) -> str:
@@ -21,11 +21,11 @@ def column(metric: str) -> str:
     return metric.replace("ns/op", "ns").replace("/", "_per_").replace("-", "_").replace(".", "_")
 
 
-_REPORTED: Mapping[Kind, str] = {
+_REPORTED: Mapping[Scale, str] = {
     "time": "ns/op settled-ns/op cpu-ns/op settled-cpu-ns/op call-ns special-ns gc-pause-ns/op "
     "gctrace-cpu-ns elapsed-s user-s sys-s cpu-s gc-pause-s build-s unix-s",
     "rate": "op/s op/cpu-s",
-    "level": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns stall-max-ns peak-rss-bytes "
+    "amount": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns stall-max-ns peak-rss-bytes "
     "gc-cycle-bytes gctrace-goal-bytes gctrace-live-bytes rss-bytes/special stride-bytes "
     "gc-cycle-op delay-p50-ms delay-p99-ms",
     "count": "mark-ns/special sweep-ns/special off-heap-bytes/span B/op allocs/op c-allocated "
@@ -36,29 +36,29 @@ _REPORTED: Mapping[Kind, str] = {
     "held-drained/op held-records/op leaked native-allocated native-freed opened "
     "passed-records/op records registered/op registered-drained/op run-delay-share",
 }
-REPORTED: Mapping[str, Kind] = {
-    column(metric): kind for kind, metrics in _REPORTED.items() for metric in metrics.split()
+REPORTED: Mapping[str, Scale] = {
+    column(metric): scale for scale, metrics in _REPORTED.items() for metric in metrics.split()
 }
-"""The kind of each metric that programs report, by column."""
+"""The scale of each metric that programs report, by column."""
 
 # Those of a line are through a process's times of a call, by the length of the list.
-KINDS: Mapping[str, Kind] = {
+SCALES: Mapping[str, Scale] = {
     **REPORTED,
     **dict.fromkeys(("slope_ns", "intercept_ns"), "count"),
 }
 # Metrics with a column for each time, or each lap.
 SERIES = re.compile(r"lap\d+_ns|c_held_\d+(_ms)?|rss_bytes_\d+")
 # The same, and metrics of others, by their unit.
-_PATTERNS: Mapping[str, Kind] = {
-    r"c_held_\d+_ms|rss_bytes_\d+": "level",
+_PATTERNS: Mapping[str, Scale] = {
+    r"c_held_\d+_ms|rss_bytes_\d+": "amount",
     r".+_per_s": "rate",
     r".+_(ns|s)": "time",
 }
 
 
-def kind(name: str) -> Kind:
-    """The kind of a metric by its column; what is not known, nor a time or rate, is a count."""
-    for pattern, kind in _PATTERNS.items():
-        if name not in KINDS and re.fullmatch(pattern, name):
-            return kind
-    return KINDS.get(name, "count")
+def scale(name: str) -> Scale:
+    """The scale of a metric by its column; what is not known, nor a time or rate, is a count."""
+    for pattern, scale in _PATTERNS.items():
+        if name not in SCALES and re.fullmatch(pattern, name):
+            return scale
+    return SCALES.get(name, "count")

@@ -13,7 +13,8 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike
 from scipy import special
 
-from gccost.stats import MEDIAN, SHOWN, Estimate, Floats, nothing, t
+from gccost.costs.method import MEDIAN, Floats, t, variance_factor
+from gccost.stats import SHOWN, Estimate, nothing
 
 _DRAWS = 2000  # of a bootstrap
 
@@ -42,7 +43,7 @@ def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     x = x[np.isfinite(x)]
     if not x.size:
         return nothing(confidence)
-    error = sqrt(MEDIAN / x.size) * float(x.std(ddof=1)) if x.size > 1 else inf
+    error = sqrt(variance_factor(MEDIAN, x.size)) * float(x.std(ddof=1)) if x.size > 1 else inf
     half = float(t(max(x.size - 1, 1), confidence)) * error
     value = float(np.median(x))
     return Estimate(value, value - half, value + half, x.size, x.size, confidence)
@@ -89,19 +90,25 @@ def most_unseen(samples: int, confidence: float = 0.95) -> float:
     return float(1 - (1 - confidence) ** (1 / samples)) if samples else 1.0
 
 
-def heterogeneity(ratios: Sequence[Estimate]) -> float:
-    """The probability p that ratios of one truth scatter at least as much as these.
+def standard_error(estimate: Estimate) -> float:
+    """The standard error of an estimate's log, from its interval of a normal error; NaN without."""
+    if not (estimate.low > 0 and estimate.high < inf):
+        return nan
+    half = math.log(estimate.high / estimate.low) / 2
+    return half / float(special.ndtri((1 + estimate.confidence) / 2))
 
-    Uses Cochran's Q of the log ratios, with the standard errors of their intervals. NaN unless
-    at least two ratios have finite intervals.
+
+def heterogeneity(measured: Sequence[tuple[float, float]]) -> float:
+    """The probability p that values of one truth scatter at least as much as these.
+
+    `measured` has values, with the standard errors of their logs. Uses Cochran's Q of the logs.
+    NaN unless at least two values have an error.
     """
-    known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
+    known = np.array([pair for pair in measured if np.isfinite(pair).all()])
     if len(known) < 2:
         return nan
-    ends = np.log([(r.low, r.high) for r in known])
-    z = special.ndtri([(1 + r.confidence) / 2 for r in known])
-    # A ratio without width (constant data) gets a large, finite weight.
-    error = np.maximum(np.ptp(ends, axis=1) / 2 / z, 1e-12)
-    weight, centre = error**-2, ends.mean(axis=1)
-    mean = np.average(centre, weights=weight)
-    return float(special.chdtrc(len(known) - 1, weight @ (centre - mean) ** 2))
+    logs = np.log(known[:, 0])
+    # A value without error (constant data) gets a large, finite weight.
+    weights = np.maximum(known[:, 1], 1e-12) ** -2
+    centre = np.average(logs, weights=weights)
+    return float(special.chdtrc(len(known) - 1, weights @ (logs - centre) ** 2))

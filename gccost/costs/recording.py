@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from operator import truediv
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gccost import paths, stats
-from gccost.cases import jobs, versions
+from gccost import paths
+from gccost.cases import jobs, sources, versions
 from gccost.cases.cases import Study
 from gccost.cases.settings import Mode
-from gccost.costs import costs, kinds, samples
-from gccost.costs.kinds import Kinds
-from gccost.costs.recorded import recorded
+from gccost.costs import costs, method, samples, stacks
+from gccost.costs.method import Costs, Figure, Spread
+from gccost.costs.recorded import machine_of, nearest
 from gccost.errors import GccostError
 from gccost.run import profiles
 from gccost.run.jobtable import Job
 from gccost.run.manifest import Manifest
 from gccost.run.profiles import Profile
 from gccost.run.runs import Run
-from gccost.stats import Figure
+from gccost.stats import FEWEST
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-_CONTROL = re.compile(r"/control=\w+")  # in a job's name
 _NO_SAMPLES = pd.DataFrame({"round": [], "sitting": []})
 
 
@@ -66,17 +63,24 @@ class Recording:
 
     @cached_property
     def recorded(self) -> Recording | None:
-        """The recorded run's recording of the study; None without one, or if it is this one.
+        """The recording that shows what this run has not measured; None without one.
 
-        It is for intervals, and for cases of which this run has too few processes (`showing`).
+        It is of the nearest recorded run that holds the study and whose programs are today's.
         """
-        folder = paths.reference()
-        return None if self.run.folder.parent == folder else _of_study(self.study, folder)
+        return next(iter(_holding(self.study, self.run)), None)
+
+    @cached_property
+    def relatives(self) -> list[Recording]:
+        """The recordings that show how far sittings differ, whatever the version of the programs.
+
+        The nearest is first.
+        """
+        return [_of_study(self.study, run) for run in _readable(self.run)]
 
     @property
-    def kinds(self) -> Kinds:
+    def of_run(self) -> Costs:
         """The costs of all of the run's cases."""
-        return kinds.of_run(self.run)
+        return samples.costs_of(self.run)
 
     @property
     def cpus(self) -> int:
@@ -94,6 +98,11 @@ class Recording:
     def system(self) -> str:
         """The operating system of the measured programs, with its release."""
         return str(self.manifest["machine"].get("release") or "an unnamed system")
+
+    @property
+    def machine(self) -> str:
+        """The machine of the run in a few words."""
+        return machine_of(self.run)
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -182,23 +191,23 @@ class Recording:
 
     # --- What a page shows ------------------------------------------------------------
 
-    def fewest(self, name: str) -> int:
-        """How many processes, or profiles, of a case a page must have to show it."""
-        return 1 if jobs.has(self.jobs[name], "once") else costs.FEWEST
-
     def showing(self, name: str) -> Recording:
-        """The recording from which a page shows a case: this one, or else the recorded run's.
+        """The recording from which a page shows a case: this one, if it has measured it at all.
 
-        This is the one rule for what stands in place of a figure that was measured too little: a
-        case with fewer than `fewest` processes is shown from the recorded run, whole.
+        This is the one rule for what stands in place of a missing figure: a case without a process
+        is shown from the recorded run, whole. What was measured is never replaced.
         """
-        other = None if self._is_enough(name) else self.recorded
-        return other if other is not None and other._is_enough(name) else self
+        if self.recorded is None or self._has(name) or not self.recorded._has(name):
+            return self
+        return self.recorded
 
-    def _is_enough(self, name: str) -> bool:
+    def _has(self, name: str) -> bool:
         is_profiled = "profile" in self.jobs[name]
-        measured = self.cpu_profiles.get(name, {}) if is_profiled else self.processes(name)
-        return len(measured) >= self.fewest(name)
+        return bool(len(self.cpu_profiles.get(name, {}) if is_profiled else self.processes(name)))
+
+    def fewest(self, name: str) -> int:
+        """How many processes, or profiles, of a case a figure that is quoted needs."""
+        return 1 if jobs.has(self.jobs[name], "once") else costs.FEWEST
 
     def is_due(self, name: str) -> bool:
         """Whether a page shows a case: the run planned it, or could not get its release."""
@@ -209,63 +218,97 @@ class Recording:
     @cached_property
     def shown(self) -> pd.DataFrame:
         """The processes that a page shows, as in `frame`; `source` says if they are recorded."""
-        own = self.frame.assign(source=costs.RECORDED * self.is_aside)
+        own = self.frame.assign(source=costs.RECORDED * self.is_aside, run=self.run.name)
         other = [name for name in self.jobs if self.showing(name) is not self]
         if self.recorded is None or not other:
             return own
-        theirs = self.recorded.frame.assign(source=costs.RECORDED)
+        theirs = self.recorded.frame.assign(source=costs.RECORDED, run=self.recorded.run.name)
         parts = own[~own.index.isin(other)], theirs[theirs.index.isin(other)]
         return pd.concat(parts) if len(parts[0]) else parts[1]
 
-    # --- Estimates ------------------------------------------------------------------
+    # --- Figures ----------------------------------------------------------------------
 
     def cost(
         self, name: str, metric: str = costs.METRIC, some: pd.DataFrame | None = None
     ) -> Figure:
         """The cost of a case in each sitting, from all of its processes or from some.
 
-        It is next to the recorded run's, and to those of its A/A controls, which another study of
-        the run may have. See `gccost.stats`.
+        It is next to the recorded one. See `gccost.costs.method`.
         """
-        if self.processes(name).empty:  # all of them ran another number of operations
-            return Figure()
-        run, usual = self.kinds, kinds.of_recorded(self.run)
+        of = self.of_run
         if some is not None:
-            some = some.assign(name=name, kind=run.kind_of.get(name, ""))
-        made = (run if some is None else Kinds(some, whole=run)).cost(name, metric, usual)
+            of = Costs(some.assign(name=name), whole=of)
         known = self.recorded.cost(name, metric) if self.recorded else None
-        controls = {}
-        for control in self._controls.get(name, ()) if made.n else ():
-            if (again := run.cost(control, metric, usual)).n:
-                ratio = stats.propagate(truediv, [again, made])
-                usual_ratio = known.controls.get(control) if known else None
-                controls[control] = replace(ratio, recorded=usual_ratio)
-        return replace(made, controls=controls, recorded=known)
-
-    @cached_property
-    def _controls(self) -> Mapping[str, list[str]]:
-        """The names of the A/A controls of a case."""
-        of: dict[str, list[str]] = {}
-        for name in filter(_CONTROL.search, self.kinds.kind_of):
-            of.setdefault(_CONTROL.sub("", name), []).append(name)
-        return of
+        relatives = [each.of_run for each in self.relatives]
+        if some is None and self.processes(name).empty:
+            # Nothing was measured, or all processes ran another number of operations.
+            return Figure(history=tuple(Figure() for _ in relatives), recorded=known)
+        made = of.cost(name, metric, relatives)
+        return replace(made, recorded=known, run=self.run.name)
 
     def share(self, name: str, of: Callable[[Profile], float]) -> Figure:
         """A share of a job's CPU profiles: those of a sitting are added up."""
+        made = method.share(self._shares(name, of))
+        past = self._past_shares(name, of)
+        nearest_of_study = next(iter(self.relatives), self)
+        made = method.with_prior(made, nearest_of_study.alike)
+        known = self.recorded.share(name, of) if self.recorded else None
+        return replace(made, history=past, recorded=known, run=self.run.name)
+
+    def _past_shares(self, name: str, of: Callable[[Profile], float]) -> tuple[Figure, ...]:
+        """The same share in the nearest recorded run that has sittings of it.
+
+        Profiles take long to read, so those of other runs stay unread.
+        """
+        for relative in self.relatives:
+            past = method.share(relative._shares(name, of))
+            if len(past.sittings) >= FEWEST:
+                return (past,)
+        return ()
+
+    def _shares(self, name: str, of: Callable[[Profile], float]) -> pd.DataFrame:
+        """A row per profile of a job: its sitting, its share (0 to 1) and its total."""
         sittings = dict(self.processes(name)[["round", "sitting"]].to_numpy())
-        of_job = self.cpu_profiles.get(name, {}).items()
-        shares = [(sittings.get(round_, 1.0), of(each), each.total) for round_, each in of_job]
-        made = kinds.share(pd.DataFrame(shares, columns=["sitting", "share", "total"]).dropna())
-        return replace(made, recorded=self.recorded.share(name, of) if self.recorded else None)
+        rows = [
+            (sittings.get(number, 1.0), of(profile), profile.total)
+            for number, profile in self.cpu_profiles.get(name, {}).items()
+        ]
+        return pd.DataFrame(rows, columns=["sitting", "share", "total"]).dropna()
+
+    @cached_property
+    def alike(self) -> Spread:
+        """The prior of a share: fitted to the shares of all phases in the study's profiles."""
+        parts = []
+        for name in self.cpu_profiles:
+            for phase in stacks.PHASES:
+                shares = self._shares(name, partial(_phase, phase))
+                parts.append((f"{name}, {phase}", shares))
+        return method.of_shares(parts)
+
+
+def _phase(phase: str, profile: Profile) -> float:
+    return stacks.phases(profile)[phase]
+
+
+def _readable(run: Run) -> list[Run]:
+    """The recorded runs that may stand for a run, the nearest first, without damaged ones."""
+    with suppress(GccostError):
+        return [each for each in nearest(run) if each.samples_txt.exists()]
+    return []
+
+
+def _holding(study: Study, run: Run) -> Iterator[Recording]:
+    """The recorded runs of a study, of today's programs, that may stand for a run."""
+    for other in _readable(run):
+        manifest = other.manifest()
+        if study.name in other.studies and not sources.changed(study, manifest["programs"]):
+            yield _of_study(study, other)
 
 
 @cache
-def _of_study(study: Study, folder: Path) -> Recording | None:
-    """The recorded run's recording of a study in a folder of runs; None without one."""
-    with suppress(GccostError):  # a damaged one
-        runs = [run for run in recorded() if study.name in run.studies]
-        return Recording(study, runs[-1]) if runs else None
-    return None
+def _of_study(study: Study, run: Run) -> Recording:
+    """A recorded run's recording, whose profiles are read once."""
+    return Recording(study, run)
 
 
 def _usable(path: Path) -> Profile:

@@ -8,21 +8,23 @@ from typing import NamedTuple
 import pandas as pd
 
 from gccost.cases import versions
-from gccost.costs import metrics
+from gccost.costs import method, metrics
+from gccost.costs.method import Costs
+from gccost.files import reading as reading_of
 from gccost.run.jobtable import NUMBERS, Job
 from gccost.run.runs import Run, cached
 
 _HIDDEN = (
     *("name", "program", "n", "retained_bytes", "argv", "env"),
-    *("kind", "cpus", "rounds", "count"),
+    *("cpus", "rounds", "count"),
 )
-_OWN = ("line", "name", "kind", "procs", "operations")  # columns
+_OWN = ("line", "name", "procs", "operations")  # columns
 
 
 class Samples(NamedTuple):
     """A row per usable sample of a run, and a sentence on each line that is not usable.
 
-    Columns: line (of the file), name, kind, procs, operations, and the metrics with their unit in
+    Columns: line (of the file), name, procs, operations, and the metrics with their unit in
     their name (NaN if a sample lacks it), among them round and sitting.
     """
 
@@ -33,14 +35,11 @@ class Samples(NamedTuple):
 @cached
 def of_run(run: Run) -> Samples:
     """The samples of a run, joined with its jobs."""
-    table, reading, unusable = run.table(), run.reading(), run.unusable()
+    reading, unusable = run.reading(), run.unusable()
     problems = [str(problem) for problem in reading.errors]
     problems += [f"{run.samples_txt}:{line}: {why}" for line, why in unusable.items()]
     usable = {line: each for line, each in reading.samples.items() if line not in unusable}
-    rows = [
-        (line, each.full_name, table[each.full_name]["kind"], each.procs, each.n)
-        for line, each in usable.items()
-    ]
+    rows = [(line, each.full_name, each.procs, each.n) for line, each in usable.items()]
     used = [sample.metrics for sample in usable.values()]
     measured = pd.DataFrame(used, dtype=float).rename(columns=metrics.column)
     # A stranger's units may have the name of another column, or one name together.
@@ -50,6 +49,26 @@ def of_run(run: Run) -> Samples:
     if "elapsed_s" in known:
         known["elapsed_ns"] = 1e9 * known["elapsed_s"] / own["operations"]
     return Samples(pd.concat([own, known.fillna({"sitting": 1.0})], axis="columns"), (*problems,))
+
+
+@cached
+def costs_of(run: Run) -> Costs:
+    """The costs of a run's cases, but for profiled ones."""
+    frame, table = of_run(run).frame, run.table()
+    profiled = [name for name, job in table.items() if "profile" in job]
+    return Costs(frame[~frame["name"].isin(profiled)], ratios(run))
+
+
+def ratios(run: Run) -> pd.DataFrame:
+    """The ratios that a run's claims are about, in the columns of `method.RATIOS`."""
+    path = run.ratios_csv
+    if not path.exists():
+        return pd.DataFrame(columns=method.RATIOS)
+    with reading_of(path):
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if list(table) != method.RATIOS:
+            raise ValueError(f"its columns are not {', '.join(method.RATIOS)}")
+        return table
 
 
 def keys(table: Mapping[str, Job]) -> pd.DataFrame:

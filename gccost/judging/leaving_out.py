@@ -1,110 +1,196 @@
-"""Leave each sitting of a run out: does its interval contain what the other sittings show?
+"""Leave sittings of a run out: do their intervals contain what the other sittings show?
 
 For each claim on a ratio of times or memory, each sitting is taken as a run of its own, with the
-other sittings as the recorded run. Four ways to read a time off a sitting's processes are compared.
+other sittings as the recorded run. Four ways to read a time off a sitting's processes are compared,
+and ratios that were never recorded, and several sittings left out together, are tried as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from operator import truediv
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from gccost import stats
-from gccost.cases import jobs, published, versions
-from gccost.costs import kinds, metrics
-from gccost.costs.kinds import Kinds, Level
+from gccost.cases import published, versions
+from gccost.costs import method, samples
+from gccost.costs.method import LOWER_QUARTILE, MEDIAN, Costs, Floats, Spread, Statistic
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Ratio
+from gccost.judging.rules import Verdict
 from gccost.run.runs import Run
-from gccost.stats import FEWEST, JUDGED, SHOWN, Figure
-
-
-def _least(values: pd.Series, by: list[str]) -> pd.Series:
-    return values.groupby(by).min()
+from gccost.stats import FEWEST, JUDGED, SHOWN, Estimate
 
 
 def _mean(values: pd.Series, by: list[str]) -> pd.Series:
     return values.groupby(by).mean()
 
 
-ESTIMATORS: Mapping[str, Level] = {
-    "mean": Level(_mean, 1.0),
-    "median": kinds.MEDIAN,
-    "lower quartile": kinds.LOWER_QUARTILE,
-    "least": Level(_least, stats.QUARTILE),  # its own factor depends on the number of rounds
+def _mean_of_array(values: Floats) -> Floats:
+    return np.asarray(values.mean(axis=0))
+
+
+def _least(values: pd.Series, by: list[str]) -> pd.Series:
+    return values.groupby(by).min()
+
+
+def _least_of_array(values: Floats) -> Floats:
+    return np.asarray(values.min(axis=0))
+
+
+ESTIMATORS: Mapping[str, Statistic] = {
+    "mean": Statistic(_mean, _mean_of_array),
+    "median": MEDIAN,
+    "lower quartile": LOWER_QUARTILE,
+    "least": Statistic(_least, _least_of_array),
 }
 _HALF = 0.5  # confidence
 _FEWEST_SITTINGS = 3
+_SCALES = ("time", "amount")
+_MOST_SETS = 50  # of sittings that are left out together, of a ratio
 DECIDED = {"holds", "does not hold"}
 _COLUMNS = [
-    *("id", "release", "sitting", "value", "low", "high", "others"),
-    *("error", "half_width", "tolerance", "covers", "covers_50", "contradicts"),
+    *("id", "release", "sitting", "value", "low", "high", "others", "error", "half_width"),
+    *("tolerance", "covers", "covers_50", "covers_99", "contradicts"),
 ]
 
 
 def left_out(
-    run: Run, studies: Iterable[Study], estimator: str = "lower quartile", rounds: int | None = None
+    run: Run,
+    studies: Iterable[Study],
+    estimator: str = "lower quartile",
+    rounds: int | None = None,
+    *,
+    sittings: int = 1,
+    recorded: bool = True,
+    chosen: Iterable[int] | None = None,
 ) -> pd.DataFrame:
-    """A row per claim, release and sitting, with the sitting as a run of its own.
+    """A row per claim, release and set of sittings, with the set as a run of its own.
 
-    `value`, `low` and `high` (95 %) are the sitting's; with `rounds`, those of its first rounds.
-    `others` is the ratio in the other sittings. `error` is the log of value over others, and
-    `half_width` that of the interval; `tolerance` is that of the interval of 99 %. `covers` and
-    `covers_50` say whether the intervals of 95 and 50 % contain others; `contradicts` whether the
-    verdicts do. A claim needs three sittings.
+    `value`, `low` and `high` (95 %) are those of the sittings that are left out; with `rounds`, of
+    their first rounds. `others` is the ratio in the other sittings. `error` is the log of value
+    over others, and `half_width` that of the interval; `tolerance` is that of the interval of 99 %.
+    `covers`, `covers_50` and `covers_99` say whether the intervals contain others, whose own error
+    is added; `contradicts` whether the verdicts do.
+
+    `sittings` is how many are left out together. Unless `recorded`, a ratio is left out whole, as
+    if no run had ever recorded it. With `chosen` only these sittings are left out. A claim needs
+    two sittings more than are left out.
     """
-    frame, times = kinds.of_run(run).frame, ESTIMATORS[estimator]
-    at = frame.groupby(["name", "sitting"])["round"].rank("dense")
-    first = frame if rounds is None else frame[at <= rounds]
-    whole = Kinds(frame, times)
-    # Each sitting has the scatter of its own rounds.
-    apart = Kinds(first.assign(kind=first["kind"] + ", " + first["sitting"].astype(str)), times)
-    claims = [(claim, go) for study in studies for claim in study.claims for go in claim.releases]
-    words = published.by_name("claims", [claim.id for claim, _ in claims])
+    whole = samples.costs_of(run)
+    statistic = ESTIMATORS[estimator]
+    costs = Costs(whole.samples, whole.ratios, statistic)
+    part = costs
+    if rounds is not None:
+        number = whole.samples.groupby(["name", "sitting"])["round"].rank("dense")
+        part = Costs(whole.samples[number <= rounds], whole.ratios, statistic)
+    claims = {claim.id: claim for study in studies for claim in study.claims}
+    words = published.by_name("claims", claims)
+    wanted = None if chosen is None else set(chosen)
     rows = []
-    for claim, go in claims:
-        quantity = claim.quantity
-        if not isinstance(quantity, Ratio) or metrics.kind(quantity.metric) == "count":
-            continue
-        every = _ratio(quantity, go, whole, whole)
-        if len(every.sittings) < _FEWEST_SITTINGS:
-            continue
-        for number in every.sittings:
-            others = {k: each for k, each in every.sittings.items() if k != number}
-            rest = replace(every, sittings=others)
-            own = replace(_ratio(quantity, go, apart, whole, number.__eq__), recorded=rest)
-            found = _row(claim, words[claim.id]["value"], own, rest)
-            rows.append([claim.id, versions.title(go), int(number), *found])
+    for scale in _SCALES:
+        for ratio in _ratios(costs, part, scale):
+            if ratio.claim not in claims:
+                continue
+            bar = words[ratio.claim]["value"]
+            for out in _sets(ratio.sittings, sittings):
+                if wanted is not None and not wanted.issuperset(out):
+                    continue
+                found = _left_out(ratio, out, recorded)
+                if found is not None:
+                    row = _row(claims[ratio.claim], bar, found)
+                    rows.append([ratio.claim, ratio.release, out[0], *row])
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _ratio(
-    quantity: Ratio, release: str, part: Kinds, run: Kinds, only: Callable[[float], bool] = bool
-) -> Figure:
-    """A claim's ratio in the wanted sittings of a part of a run, with the run's usual spread."""
-    names = [jobs.name(case, release) for case in quantity.cases]
-    costs = [part.cost(name, quantity.metric, run, only) for name in names]
-    figure = stats.propagate(truediv, costs)
-    enough = {k: each for k, each in figure.sittings.items() if each.rounds >= FEWEST}
-    return replace(figure, sittings=enough)
+class _Ratio(NamedTuple):
+    """A claim's ratio: whole sittings, their first rounds, and the prior that others show."""
+
+    claim: str
+    release: str
+    whole: pd.DataFrame  # by sitting: log, error
+    part: pd.DataFrame
+    prior: Spread
+
+    @property
+    def sittings(self) -> list[int]:
+        return [number for number in self.whole.index if number in self.part.index]
 
 
-def _row(claim: Claim, by: float, own: Figure, rest: Figure) -> list[Any]:
-    shown, half, judged = (stats.estimate(own, confidence) for confidence in (SHOWN, _HALF, JUDGED))
-    others = stats.estimate(rest, JUDGED)
-    verdicts = {str(claim.rule.judge(each, by).label.value) for each in (judged, others)}
+def _ratios(costs: Costs, part: Costs, scale: str) -> Iterator[_Ratio]:
+    """The ratios of a run on a scale, each with the prior that the others show."""
+    keys = ["claim", "release"]
+    every, first = costs.logs(scale), part.logs(scale)
+    of_part = {key: rows.set_index("sitting") for key, rows in first.groupby(keys)}
+    for key, rows in every.groupby(keys, sort=False):
+        claim, release = key
+        is_other = (every["claim"] != claim) | (every["release"] != release)
+        prior = method.of_sittings(every[is_other], keys)
+        if key in of_part and len(rows) >= _FEWEST_SITTINGS:
+            title = versions.title(str(release))
+            whole = rows.set_index("sitting")
+            yield _Ratio(str(claim), title, whole, of_part[key], prior)
+
+
+def _sets(numbers: list[int], size: int) -> Iterator[tuple[int, ...]]:
+    """The sets of so many sittings, or some of them, evenly chosen, if there are too many."""
+    every = list(combinations(numbers, size))
+    step = max(1, math.ceil(len(every) / _MOST_SETS))
+    yield from every[::step]
+
+
+class _Found(NamedTuple):
+    """A ratio in sittings that are left out, and in the others, as logs."""
+
+    log: float
+    variance: Spread  # of the log, for an interval
+    others: float
+    of_others: Spread  # of the mean of the others
+    n: int
+
+
+def _left_out(ratio: _Ratio, out: tuple[int, ...], recorded: bool) -> _Found | None:
+    """What the sittings that are left out show; None if too few others are left."""
+    own, others = ratio.part.loc[[*out]], ratio.whole.drop(index=[*out])
+    if len(others) < 2:
+        return None
+    spread = method.spread(own["log"], own["error"])
+    past = method.spread(others["log"], others["error"])
+    made = method.variance(spread, past if recorded else Spread(), ratio.prior)
+    alone = method.variance(past, Spread(), ratio.prior)
+    return _Found(
+        float(own["log"].mean()),
+        made.times(1 / len(own)),
+        float(others["log"].mean()),
+        alone.times(1 / len(others)),
+        len(own),
+    )
+
+
+def _row(claim: Claim, bar: float, found: _Found) -> list[Any]:
+    error = found.log - found.others
+    deviation = math.sqrt(found.variance.variance)
+    both = math.sqrt(found.variance.variance + found.of_others.variance)
+    half = {c: method.t(found.variance.freedom, c) for c in (SHOWN, _HALF, JUDGED)}
+    covers = [bool(abs(error) <= t * both) for t in half.values()]
+    ends = [math.exp(found.log + sign * half[SHOWN] * deviation) for sign in (-1, 1)]
+    verdicts = {
+        str(_judged(claim, bar, found.log, found.variance)),
+        str(_judged(claim, bar, found.others, found.of_others)),
+    }
     return [
-        *(shown.value, shown.low, shown.high, others.value),
-        math.log(shown.value / others.value),
-        *(math.log(each.high / each.low) / 2 for each in (shown, judged)),
-        *(shown.contains(others.value), half.contains(others.value), verdicts == DECIDED),
+        *(math.exp(found.log), *ends, math.exp(found.others), error),
+        *(half[SHOWN] * deviation, half[JUDGED] * both, *covers, verdicts == DECIDED),
     ]
+
+
+def _judged(claim: Claim, bar: float, log: float, variance: Spread) -> Verdict:
+    """The verdict on a claim whose ratio has this log and variance."""
+    half = method.t(variance.freedom, JUDGED) * math.sqrt(variance.variance)
+    value, low, high = (math.exp(log + by) for by in (0, -half, half))
+    return claim.rule.judge(Estimate(value, low, high, FEWEST, FEWEST, JUDGED), bar)
 
 
 def by_claim(found: pd.DataFrame) -> pd.DataFrame:
@@ -124,6 +210,45 @@ def by_claim(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def summary(found: pd.DataFrame) -> dict[str, float]:
+    """Coverage and widths of the rows of `left_out`, in percent.
+
+    `±` columns have the standard error of a coverage, with sittings as the units that differ.
+    """
+    widths = found.groupby("id")["half_width"].median()
+    return {
+        "ratios": len(found),
+        "half below": 100 * found["error"].abs().median(),
+        "half-width": 100 * math.expm1(found["half_width"].median()),
+        **{f"{id} ±": 100 * math.expm1(widths.get(id, math.nan)) for id in ("L1", "M1")},
+        **{name: value for each in _coverage(found) for name, value in each.items()},
+        "contradictions": int(found["contradicts"].sum()),
+    }
+
+
+def _coverage(found: pd.DataFrame) -> Iterator[dict[str, float]]:
+    by = found.groupby("sitting")
+    for column, name in {"covers": "95 %", "covers_50": "50 %", "covers_99": "99 %"}.items():
+        share, size = by[column].mean(), by.size()
+        off = (share - found[column].mean()) * size
+        error = math.sqrt((off**2).sum()) / max(len(found), 1)
+        yield {f"{name} covers": 100 * found[column].mean(), f"{name} ±": 100 * error}
+
+
+def ways(run: Run, studies: Iterable[Study], **more: Any) -> pd.DataFrame:
+    """How well the intervals of a run hold, a row for each way to leave something out."""
+    studies = list(studies)
+    asked: Mapping[str, dict[str, Any]] = {
+        "a sitting": {},
+        "its first 3 rounds": {"rounds": FEWEST},
+        "a ratio never recorded": {"recorded": False},
+        "two sittings": {"sittings": 2},
+        "three sittings": {"sittings": 3},
+    }
+    rows = {name: summary(left_out(run, studies, **of, **more)) for name, of in asked.items()}
+    return pd.DataFrame(rows).T
+
+
 def estimators(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     """The four estimators on whole sittings and on their first three rounds, in percent.
 
@@ -134,14 +259,8 @@ def estimators(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     for of, rounds in {"whole sittings": None, "their first 3 rounds": FEWEST}.items():
         for name in ESTIMATORS:
             found = left_out(run, studies, name, rounds)
-            claims = by_claim(found)
-            widths = found.groupby("id")["half_width"].median()
-            rows[of, name] = {
-                "rms": claims["rms"].median(),
-                "half below": 100 * found["error"].abs().median(),
-                "95 % covers": 100 * found["covers"].mean(),
-                "50 % covers": 100 * found["covers_50"].mean(),
-                **{f"{id} ±": 100 * math.expm1(widths.get(id, math.nan)) for id in ("L1", "M1")},
-                "contradictions": found["contradicts"].sum(),
-            }
+            shown = summary(found)
+            kept = ("half below", "95 % covers", "50 % covers", "L1 ±", "M1 ±", "contradictions")
+            rms = float(by_claim(found)["rms"].median())
+            rows[of, name] = {"rms": rms, **{column: shown[column] for column in kept}}
     return pd.DataFrame(rows).T

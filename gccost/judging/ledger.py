@@ -50,6 +50,9 @@ class Row:
     verdict: Verdict
     needed: float = math.nan
     is_recorded: bool = False
+    run: str = ""  # that it is judged from
+    machine: str = ""
+    date: str = ""  # on which that run was begun
     also: str = ""  # the ids of other claims that this row tests
 
     @property
@@ -188,19 +191,19 @@ def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[
 
 
 def shown(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
-    """The ledger's rows for a page: the recorded run's where a run has too few rounds to judge."""
+    """The ledger's rows for a page: the recorded run's where a run has not measured the claim."""
     return [_shown(row, recordings.get(row.study.name)) for row in rows(recordings, studies)]
 
 
 def _shown(row: Row, recording: Recording | None) -> Row:
-    """The row, or that of the recorded run, whole, if only that one could be judged."""
+    """The row, or that of the recorded run, whole, if this run has not measured the claim."""
     if recording is None or recording.is_aside:
         return replace(row, is_recorded=recording is not None)
     other = recording.recorded
-    if row.judged.n or row.verdict.label is Label.UNTESTABLE or other is None:
+    if row.verdict.label is not Label.UNMEASURED or other is None:
         return row
     recorded = replace(_judged(row, other), is_recorded=True)
-    return recorded if recorded.judged.n else row
+    return row if recorded.verdict.label is Label.UNMEASURED else recorded
 
 
 def _unjudged(claim: Claim, study: Study, release: str, known: Mapping[str, Any]) -> Row:
@@ -226,7 +229,13 @@ def _unjudged(claim: Claim, study: Study, release: str, known: Mapping[str, Any]
 def _judged(row: Row, recording: Recording) -> Row:
     """The row with what a recording says of its claim."""
     quantity, release = row.claim.quantity, row.release
-    judged = replace(row, estimate=quantity.on(recording, release))
+    judged = replace(
+        row,
+        estimate=quantity.on(recording, release),
+        run=recording.run.name,
+        machine=recording.machine,
+        date=str(recording.manifest["created"])[:10],
+    )
     names = needed_cases(row.claim, release, recording)
     rounds = list(map(recording.rounds, names))
     fewest = min(map(len, rounds), default=0)
@@ -289,7 +298,8 @@ def after(estimate: Estimate, rounds: float = 1.0, sittings: float = 1.0) -> Est
 
 _FRAME = [
     *("id", "release", "claim", "published", *costs.VALUES),
-    *("unit", "verdict", "reason", "holds_from", "holds_to", "document"),
+    *("unit", "verdict", "reason", "holds_from", "holds_to", "is_bar", "document"),
+    *("source", "run"),
 ]
 
 
@@ -299,7 +309,8 @@ def frame(ledger: Iterable[Row]) -> pd.DataFrame:
         [
             *(row.claim.id, row.toolchain, row.words, row.published),
             *costs.row(row.estimate).values(),
-            *(row.unit, str(row.verdict), row.verdict.reason, *row.bounds, row.document),
+            *(row.unit, str(row.verdict), row.verdict.reason, *row.bounds),
+            *(row.is_bar, row.document, costs.RECORDED * row.is_recorded, row.run),
         ]
         for row in ledger
     ]
@@ -324,6 +335,9 @@ COLUMNS: Mapping[str, str] = {
     "holds_to": "the upper end of that range; empty if there is none",
     "reason": "why the verdict is what it is",
     "also": "other claims of data/published/claims.csv that this row tests, by the same estimate",
+    "run": "the run that the row is judged from",
+    "machine": "the machine of that run",
+    "date": "the day on which that run was begun",
 }
 """The columns of the ledger as data, and their meaning."""
 _NUMBERS = [
@@ -337,7 +351,8 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     rows = list(ledger)
     names = {"release": "toolchain", "value": "estimate", "n": "samples"}
     claims = frame(rows).rename(columns=names).assign(over_published=[row.factor for row in rows])
-    claims["also"] = [row.also for row in rows]
+    for column in ("also", "run", "machine", "date"):
+        claims[column] = [str(getattr(row, column)) for row in rows]
     claims = claims.reindex(columns=list(COLUMNS))
     written = [name for name in _NUMBERS if name != "samples"]
     claims[written] = claims[written].map(rounding.written)

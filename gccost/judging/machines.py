@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from gccost.costs.recorded import recorded
+from gccost.costs.recorded import recorded, words
 from gccost.costs.recording import Recording
 from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.run.runs import Run
-
-_UNSAFE = re.compile(r"[^\w ().,@/+-]")
-
-
-def words(text: object) -> str:
-    """A text of a run in words: without any character that markup knows."""
-    return _UNSAFE.sub("", str(text or "")).strip()[:100]
 
 
 def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from gccost import paths
 from gccost.cases import sources
 from gccost.cases.settings import Mode, Settings
-from gccost.costs.recorded import recorded
+from gccost.costs.recorded import nearest, recorded
 from gccost.costs.recording import Recording
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError
+from gccost.errors import nearest as nearest_name
 from gccost.judging.claims import Study
 from gccost.run import runs
 from gccost.run.runs import Run
@@ -20,37 +21,47 @@ OWN = "your run"
 _INSTEAD = "a recorded run is shown."
 
 
-def reference(study: Study) -> Run:
-    """The preferred recorded run that holds a study (see `gccost.judging.reference`).
+def reference(study: Study, own: Run | None = None) -> Run:
+    """The recorded run that stands for a study: the nearest to one's own that was measured last.
 
-    If none does, the preferred run of all.
+    It holds the study, measured with today's programs if there is such a run. Without a run of
+    one's own, the preferred one (see `gccost.judging.reference`).
     """
-    recorded_runs = recorded()
-    if not recorded_runs:
+    candidates = nearest(own) if own else [*reversed(recorded())]
+    if not candidates:
         problem = f"no recorded run holds {study.name}"
         raise GccostError(problem, str(paths.reference()), _measure(study))
-    return next(
-        (run for run in reversed(recorded_runs) if study.name in run.studies), recorded_runs[-1]
-    )
+
+    def fits(run: Run) -> tuple[bool, bool]:
+        holds = study.name in run.studies
+        return holds, holds and not sources.changed(study, run.manifest()["programs"])
+
+    return max(candidates, key=fits)  # the first of those that fit best
 
 
-def shown(study: Study, settings: Settings) -> Recording:
+def shown(study: Study, settings: Settings, sittings: int = 1) -> Recording:
     """Your run that holds the study and was measured last, or else a recorded one.
 
     Never measures. One of the session's scale comes first, so a trial is shown only if there is
-    nothing else.
+    nothing else. A run of yours with fewer `sittings` is not shown.
     """
     if settings.mode == "replay":
         return replayed(study)
     own = [run for run, whose in listed() if whose == OWN]
-    holding = [run for run in own if study.name in run.studies]
-    if not holding:
-        return replayed(study, _why_recorded(study, own))
+    holding = [run for run in own if study.name in run.studies and _has(run, sittings)]
 
     def preferred(run: Run) -> tuple[bool, str]:
         return run.manifest()["scale"] == settings.budget.scale, run.last_measured
 
-    return with_notices(study, max(holding, key=preferred))
+    if holding:
+        return with_notices(study, max(holding, key=preferred))
+    newest = max(own, key=preferred) if own else None
+    shown = replayed(study, _why_recorded(study, own), own=newest)
+    return replace(shown, is_aside=newest is not None)
+
+
+def _has(run: Run, sittings: int) -> bool:
+    return sittings == 1 or len(run.manifest()["sittings"]) >= sittings
 
 
 def chosen(study: Study, name: str | Path) -> Recording:
@@ -67,7 +78,7 @@ def chosen(study: Study, name: str | Path) -> Recording:
         candidates = [Run(Path(name))]
     if len(candidates) != 1:
         what = f"there are {len(candidates)} runs" if candidates else "there is no run"
-        hint = nearest(name, reversed([run.name for run in candidates or known.values()]))
+        hint = nearest_name(name, reversed([run.name for run in candidates or known.values()]))
         raise GccostError(
             f"{what} {name!r}", "gccost.open", f"{hint or 'name another'} (see gccost.runs())"
         )
@@ -123,23 +134,22 @@ def with_notices(study: Study, run: Run, *notices: str) -> Recording:
     return replace(recording, notices=notices)
 
 
-def replayed(study: Study, *notices: str) -> Recording:
-    run = reference(study)
+def replayed(study: Study, *notices: str, own: Run | None = None) -> Recording:
+    run = reference(study, own)
     if study.name not in run.studies:
         how = f"{study.name} has not been recorded yet; measure it with {_measure(study)}."
         notices += (how,)
     return with_notices(study, run, *notices)
 
 
-def every(studies: Iterable[Study], settings: Settings) -> dict[str, Recording]:
+def every(studies: Iterable[Study], settings: Settings, sittings: int = 1) -> dict[str, Recording]:
     """Every study that has a run to show, by name, without measuring.
 
-    Studies that a recorded run shows stand aside if your run shows others.
+    Studies that a recorded run shows stand aside if there is a run of yours.
     """
-    chosen = [shown(each, settings) for each in studies if is_shown(each, settings.mode)]
-    is_mixed = len({each.mode for each in chosen}) > 1
-    aside = (replace(each, is_aside=is_mixed and each.mode == "replay") for each in chosen)
-    return {each.study.name: each for each in aside}
+    due = (each for each in studies if is_shown(each, settings.mode))
+    chosen = [shown(each, settings, sittings) for each in due]
+    return {each.study.name: each for each in chosen}
 
 
 def is_shown(study: Study, mode: Mode) -> bool:

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from gccost import stats
 from gccost.cases import jobs
-from gccost.costs import models, stacks
+from gccost.costs import method, models, stacks
+from gccost.costs.method import Figure
 from gccost.costs.models import slope, walked
 from gccost.errors import GccostError
 from gccost.run import gctrace
 from gccost.run.profiles import Profile
-from gccost.stats import Estimate, Figure
+from gccost.stats import Estimate
 
 Case: TypeAlias = str
 """A case without its release, as text: "AllocateAuto", or "Finalize/words=8/gogc=off"."""
@@ -39,7 +40,7 @@ class Seen(NamedTuple):
     ) -> Estimate:
         """An estimate of function(cost, …) of cases by a metric."""
         costs = [self.cost(case, metric) for case in cases]
-        return stats.estimate(stats.propagate(function, costs), self.confidence, signed=signed)
+        return method.estimate(method.propagate(function, costs), self.confidence, signed=signed)
 
     def name(self, case: Case) -> str:
         """The name of a case's samples."""
@@ -111,8 +112,13 @@ class Ratio(Quantity):
     denominator: Case
     metric: str = "ns"
 
+    def figure(self, seen: Seen) -> Figure:
+        """The ratio in each sitting."""
+        costs = [seen.cost(case, self.metric) for case in self.cases]
+        return method.propagate(truediv, costs)
+
     def estimate(self, seen: Seen) -> Estimate:
-        return seen.derived(truediv, self.metric, *self.cases)
+        return method.estimate(self.figure(seen), seen.confidence)
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ class Share(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         share = seen.recording.share(seen.name(self.case), self.of_profile)
-        made = stats.estimate(share, seen.confidence, signed=True)
+        made = method.estimate(share, seen.confidence, signed=True)
         return replace(made, low=max(made.low, 0.0), high=min(made.high, 1.0)) if made.n else made
 
 
@@ -266,8 +272,8 @@ class SavedOverPrinted(Quantity):
     def estimate(self, seen: Seen) -> Estimate:
         costs = [seen.cost(case, "cpu_ns") for case in self.cases]
         printed = seen.cost(self.collected, "gctrace_share")
-        figure = stats.propagate(_saved_over_printed, [*costs, printed])
-        return stats.estimate(figure, seen.confidence, signed=True)
+        figure = method.propagate(_saved_over_printed, [*costs, printed])
+        return method.estimate(figure, seen.confidence, signed=True)
 
 
 def _saved_over_printed(collected: float, off: float, printed: float) -> float:
@@ -344,29 +350,27 @@ class SavedShare(Quantity):
 
 @dataclass(frozen=True)
 class SittingsAgree(Quantity):
-    """How far a ratio in one sitting of a run lies from that in another; as `Agreement`."""
+    """How far a ratio in one sitting of a run lies from that in another; as `Agreement`.
+
+    A sitting's standard error is that of a run of one sitting.
+    """
 
     ratio: Ratio
     at_once: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        costs = [seen.cost(case, self.ratio.metric) for case in self.cases]
-        whole = stats.propagate(truediv, costs)
-        controls = {name: replace(each, recorded=each) for name, each in whole.controls.items()}
-        alone = replace(whole, recorded=whole, controls=controls)
-        made = (
-            stats.estimate(replace(alone, sittings={number: each}))
-            for number, each in whole.sittings.items()
-        )
-        return _agreement([estimate for estimate in made if estimate.rounds >= stats.FEWEST], [])
+        whole = self.ratio.figure(seen)
+        enough = [each for each in whole.counted if each.rounds >= stats.FEWEST]
+        error = math.sqrt(method.moderated_spread(whole, signed=False).variance)
+        return _agreement([Measured(each.value, error) for each in enough], [])
 
 
 @dataclass(frozen=True)
 class Agreement(Quantity):
-    """The spread of independent measurements: the largest over the smallest.
+    """The spread of independent measurements of one sitting: the largest over the smallest.
 
     The estimate's parts are the heterogeneity p of these measurements, and of the other
-    method's.
+    method's. Ours are compared by their error within the sitting, since they share it.
     """
 
     measurements: tuple[Quantity, ...]
@@ -380,24 +384,35 @@ class Agreement(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         shown = seen._replace(confidence=stats.SHOWN)
-        made, others = (
-            [e for each in group if (e := each.estimate(shown)).n]
-            for group in (self.measurements, self.others)
-        )
-        return _agreement(made, others)
+        ours = [_measured(each, shown) for each in self.measurements]
+        others = [_measured(each, shown) for each in self.others]
+        return _agreement(ours, others)
 
 
-def _agreement(made: Sequence[Estimate], others: Sequence[Estimate]) -> Estimate:
-    """The largest estimate over the smallest; its parts are the heterogeneity p of each method."""
-    if len(made) < 2:
+class Measured(NamedTuple):
+    """A value, and the standard error of its log."""
+
+    value: float
+    error: float
+
+
+def _measured(quantity: Quantity, seen: Seen) -> Measured:
+    """One measurement, with its error within the sitting; NaN without enough rounds."""
+    estimate = quantity.estimate(seen)
+    if not isinstance(quantity, Ratio):
+        return Measured(estimate.value, models.standard_error(estimate))
+    figure = quantity.figure(seen)
+    if estimate.rounds < stats.FEWEST or not figure.has_values(signed=False):
+        return Measured(math.nan, math.nan)
+    return Measured(estimate.value, math.sqrt(figure.spread(signed=False).error))
+
+
+def _agreement(ours: Sequence[Measured], others: Sequence[Measured]) -> Estimate:
+    """The largest value over the smallest; its parts are the heterogeneity p of each method."""
+    known = [each.value for each in ours if math.isfinite(each.value)]
+    if len(known) < 2:
         return stats.nothing()
-    values = [each.value for each in made]
-    spread, *chances = (
-        models.exactly(each, len(made), len(made))
-        for each in (
-            max(values) / min(values),
-            models.heterogeneity(made),
-            models.heterogeneity(others),
-        )
-    )
-    return replace(spread, parts=tuple(chances))
+    spread = models.exactly(max(known) / min(known), len(known), len(known))
+    chances = [models.heterogeneity(group) for group in (ours, others)]
+    parts = [models.exactly(chance, len(known), len(known)) for chance in chances]
+    return replace(spread, parts=tuple(parts))

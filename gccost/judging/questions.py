@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
-from gccost import stats
 from gccost.cases import jobs
 from gccost.cases.cases import Budget, OpenQuestion, Rank, Standing
-from gccost.costs.recorded import recorded
+from gccost.costs import method
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging import ledger
@@ -50,7 +49,7 @@ class _OpenQuestions:
         for row, recording in self._rows(run):
             verdicts += 1
             decided += row.verdict.label.decided
-            if self._is_hopeless(row):
+            if self._is_hopeless(run, row):
                 left += 1
             else:
                 open_questions += _open_question(row, recording, self.limit)
@@ -66,7 +65,7 @@ class _OpenQuestions:
                     if row.verdict.label not in (Label.UNTESTABLE, Label.UNSCORED):
                         yield row, recording
 
-    def _is_hopeless(self, row: Row) -> bool:
+    def _is_hopeless(self, run: Run, row: Row) -> bool:
         """Whether the recorded run could not decide an undecided verdict with all its rounds.
 
         This run's own interval counts for more: False if its value lies outside the recorded one,
@@ -74,22 +73,22 @@ class _OpenQuestions:
         """
         own = row.judged
         undecided = row.verdict.label is Label.UNDECIDED and math.isfinite(own.high)
-        then = self.recorded(row.claim, row.release) if undecided else None
+        then = self.recorded(run, row.claim, row.release) if undecided else None
         if then is None or not math.isinf(then.needed):  # too few rounds
             return False
         return then.judged.contains(own.value) and own.half_width >= then.judged.half_width
 
-    def _recorded(self, claim: Claim, release: str) -> Row | None:
+    def _recorded(self, run: Run, claim: Claim, release: str) -> Row | None:
         """A claim's row in the recorded run, if it was undecided there."""
         if self.limit.reaches("standard"):
             return None
         study = next(study for study in self.studies if claim in study.claims)
         only = replace(study, claims=(replace(claim, releases=(release,)),))
         with suppress(GccostError):  # a damaged one decides nothing
-            runs = [run for run in recorded() if study.name in run.studies]
-            for recording in _loaded(study, runs[-1]) if runs else ():
-                (row,) = ledger.rows({study.name: recording}, [only])
-                return row if row.verdict.label is Label.UNDECIDED else None
+            for recording in _loaded(study, run):
+                if recording.recorded is not None:
+                    (row,) = ledger.rows({study.name: recording.recorded}, [only])
+                    return row if row.verdict.label is Label.UNDECIDED else None
         return None
 
 
@@ -116,7 +115,7 @@ def _figures(recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
         estimate = quantity.on(recording, study.document)
         yield from narrower(estimate, cases, limit.half_width)
     for job in study.within(limit):
-        cost = stats.estimate(recording.cost(job["name"], study.metric))
+        cost = method.estimate(recording.cost(job["name"], study.metric))
         yield from narrower(cost, (job["name"],), _WIDER * limit.half_width, Rank.COST)
 
 
@@ -125,7 +124,7 @@ def narrower(
 ) -> Iterator[OpenQuestion]:
     """The question whether more rounds narrow a figure's interval to the target half-width.
 
-    Rounds of one sitting do not reduce the part of its variance that is `lasting`.
+    Rounds of one sitting reduce only the part of its variance that their own scatter explains.
     """
     width, lasting = estimate.half_width, estimate.lasting
     if not 0 < width < math.inf:

@@ -20,6 +20,7 @@ from gccost.cases import sources, versions
 from gccost.costs.recorded import main_machine
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
+from gccost.judging import ratios
 from gccost.judging.claims import Study
 from gccost.run import incoming, runs
 from gccost.run.incoming import AGAIN
@@ -38,6 +39,7 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     with checked(source, studies) as run:
         manifest = run.manifest()
         shown = main or main_machine() in ("", manifest["fingerprint"])
+        ratios.write(run, studies)
         run = _moved(run, place / run.name)
     if shown:
         text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
@@ -99,7 +101,7 @@ def _named_after(source: Path, scratch: Path) -> Iterator[None]:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "ratios.csv")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 

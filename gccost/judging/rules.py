@@ -262,20 +262,24 @@ class Occurs(Rule):
 
 @dataclass(frozen=True)
 class Agrees(Rule):
-    """Independent measurements that agree within chance; those of another named method do not."""
+    """Independent measurements that agree within chance; those of another named method do not.
+
+    Both sides count: if p is over 0.99, their intervals are too wide.
+    """
 
     other: str = ""  # another method, in words; without one, only ours must agree
     chance: float = 0.01
 
     def __str__(self) -> str:
-        return f"p > {self.chance}" + (f"; {self.other} p ≤ {self.chance}" if self.other else "")
+        ours = f"{self.chance} < p < {1 - self.chance}"
+        return ours + (f"; {self.other} p ≤ {self.chance}" if self.other else "")
 
     def bounds(self, published: float) -> tuple[float, float]:
         return math.nan, math.nan
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         p, other = (part.value for part in measured.parts)
-        agrees = p > self.chance and not other > self.chance
+        agrees = self.chance < p < 1 - self.chance and not other > self.chance
         return Verdict(Label.HOLDS if agrees else Label.FAILS, self.p_text(measured))
 
     def p_text(self, measured: Estimate) -> str:

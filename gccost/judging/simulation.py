@@ -2,7 +2,7 @@
 
 A campaign is a run of some sittings. Within a sitting the ratio scatters by `within`, and sittings
 differ by `spread`, both standard deviations of logs. The intervals and the rule are those of the
-report: the run-to-run spread is shrunk to what was recorded.
+report: sittings differ by what was recorded, and by what these sittings show themselves.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gccost.costs.method import Figure, Sitting, estimate
 from gccost.judging.rules import AtLeast
-from gccost.stats import FEWEST, JUDGED, SHOWN, Figure, Sitting, estimate
+from gccost.stats import FEWEST, JUDGED, SHOWN
 
 
 class Outcome(NamedTuple):
@@ -47,12 +48,12 @@ def simulate(
         errors = noise * chance.normal(scale=np.hypot(within, spread), size=number)
         values = truth * np.exp(errors)
         made = {float(i): Sitting(v, v * noise * within, FEWEST) for i, v in enumerate(values)}
-        return Figure(made, truth * spread, FEWEST * number)
+        return Figure(made, FEWEST * number)
 
     covered = wrong = undecided = 0
     right = 0 if np.isclose(truth, bound) else int(np.sign(truth - bound))
     for _ in range(campaigns):
-        figure = replace(run(sittings, noise), recorded=run(recorded, 1.0))
+        figure = replace(run(sittings, noise), history=(run(recorded, 1.0),))
         shown, judged = (estimate(figure, confidence) for confidence in (SHOWN, JUDGED))
         covered += shown.contains(truth)
         side = AtLeast().judge(judged, bound).label

@@ -23,7 +23,7 @@ MOST_BYTES = 128 << 20  # of a run, unpacked; one of all studies has 20 MiB
 MOST_UNITS = 600  # of a run's samples; those of all studies have 300
 _RUN = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}(-\d+)?", re.ASCII)
 _FILE = re.compile(
-    r"run\.json|jobs\.csv|samples\.txt|"
+    r"run\.json|jobs\.csv|ratios\.csv|samples\.txt|"
     r"profiles/[\w.,=+-]+\.pb\.gz|gctraces/[\w.,=+-]+\.txt\.gz",
     re.ASCII,
 )

@@ -26,7 +26,6 @@ _FIRST = (
     "name",
     "program",
     *IDENTITY,
-    "kind",
     "n",
     "retained_bytes",
     "argv",
@@ -34,7 +33,7 @@ _FIRST = (
 )
 
 
-_DROPPED = ("sliced", "gated")  # columns of older tables
+_DROPPED = ("sliced", "gated", "kind")  # columns of older tables
 
 
 RESTORE = "restore the file, or move the run folder away and measure again"
@@ -43,9 +42,11 @@ RESTORE = "restore the file, or move the run folder away and measure again"
 _NAME = LINE._replace(least=1)
 
 
-_COLUMNS = columns(
-    "program release experiment variant kind n:count retained_bytes:count argv env"
-) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
+_COLUMNS = columns("program release experiment variant n:count retained_bytes:count argv env") | {
+    "name": _NAME,
+    "benchmark": _NAME,
+    "*": TEXT,
+}
 
 
 _COLUMNS |= {f"{name}?": COUNT.or_null() for name in (*NUMBERS, "cpus", "rounds", "count")}

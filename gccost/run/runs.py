@@ -42,14 +42,15 @@ _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "trou
 
 
 def cached(function: Callable[[Run], T]) -> Callable[[Run], T]:
-    """A function of a run whose result is kept until the run's samples or jobs change."""
+    """A function of a run whose result is kept until its samples, jobs or ratios change."""
 
     @lru_cache(maxsize=8)
     def kept(folder: Path, *changed: int) -> T:
         return function(Run(folder))
 
     def current(run: Run) -> T:
-        states = [path.stat() for path in (run.samples_txt, run.jobs_csv) if path.exists()]
+        files = run.samples_txt, run.jobs_csv, run.ratios_csv
+        states = [path.stat() for path in files if path.exists()]
         changed = [number for state in states for number in (state.st_mtime_ns, state.st_size)]
         return kept(run.folder, *changed)
 
@@ -165,6 +166,11 @@ class Run:
     def jobs_csv(self) -> Path:
         """The table of jobs that the samples name; see `gccost.cases.jobs`."""
         return self.folder / "jobs.csv"
+
+    @property
+    def ratios_csv(self) -> Path:
+        """The ratios that the run's claims are about; it may not exist."""
+        return self.folder / "ratios.csv"
 
     @property
     def samples_txt(self) -> Path:

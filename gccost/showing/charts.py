@@ -19,15 +19,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from gccost import stats
+from gccost.costs import method
 from gccost.judging import rounding
+from gccost.showing import provenance
 
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
+
+VAGUE = "#767676"  # of figures whose interval is too wide for their colour
 
 # The hues of Okabe and Ito, as dark as text on white must be; a dark page has lighter ones.
 BLUE, ORANGE, GREEN, PURPLE = "#0067a3", "#b34700", "#00765a", "#97358a"
 
-_NAMES = {INK: "ink", MUTED: "muted", GRID: "grid"}
+_NAMES = {INK: "ink", MUTED: "muted", GRID: "grid", VAGUE: "vague"}
 _NAMES |= {BLUE: "blue", ORANGE: "orange", GREEN: "green", PURPLE: "purple"}
 
 # Each ink's marker, and the same in text, so that no chart is told by colour alone.
@@ -107,10 +110,10 @@ class Chart:
         return raster.getvalue()
 
     def csv(self) -> str:
-        """The data as CSV, with rounded numbers."""
+        """The data as CSV, with rounded numbers, and the run, machine and date of each row."""
         first = self.data.head(1)  # of a column of costs, every value is for derive
-        for_derive = [name for name in first if isinstance(first[name].squeeze(), stats.Figure)]
-        written = self.data.drop(columns=for_derive)
+        for_derive = [name for name in first if isinstance(first[name].squeeze(), method.Figure)]
+        written = provenance.stated(self.data.drop(columns=for_derive))
         for column in written.select_dtypes("number"):
             known = written[column].astype(float)  # a key that a case lacks is NA
             written[column] = known.map(rounding.written)

@@ -39,12 +39,12 @@ from matplotlib.ticker import (
     ScalarFormatter,
 )
 
-from gccost.costs.costs import COSTS, RECORDED
+from gccost.costs.costs import COSTS, FEWEST, RECORDED, is_sharp
 from gccost.errors import GccostError, expect
 from gccost.files import write_whole
 from gccost.judging import rounding
-from gccost.showing import charts, quoting, tables
-from gccost.showing.charts import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
+from gccost.showing import charts, provenance, quoting, tables
+from gccost.showing.charts import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE, VAGUE
 from gccost.showing.tables import Prose
 
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
@@ -123,7 +123,8 @@ def intervals(
     columns: hollow diamonds. Set scales and limits before.
 
     An interval is cut, and ends in an arrowhead, where it reaches beyond the axes, above three
-    times its value, or on a log axis below a third of it. In the page, pointing at a mark shows
+    times its value, or on a log axis below a third of it. A figure of fewer than three processes,
+    or whose interval spans more than a factor of 4, is grey. In the page, pointing at a mark shows
     its row in words.
     """
     if published is None:
@@ -207,8 +208,9 @@ def _marks(axes: Axes, rows: pd.DataFrame, way: str, size: float) -> None:
         getattr(axes, f"set_{way}lim")(first, last)
     for row in rows.to_dict("records"):
         value, ink, at = row["value"], row["ink"], row["at"]
+        ink = ink if _is_sharp(row) else VAGUE
         shown = {"color": ink, "gid": charts.SAYS + row["says"]}
-        marker = MARKERS[ink][0]
+        marker = MARKERS[row["ink"]][0]
         axes.scatter(*_turned([value], [at], way), s=size, marker=marker, zorder=3, **shown)
         if math.isnan(row["low"]):
             continue
@@ -222,6 +224,12 @@ def _marks(axes: Axes, rows: pd.DataFrame, way: str, size: float) -> None:
             axes.scatter(*_turned(low, at, way), s=26, marker=heads[0], color=ink, clip_on=False)
         if row["high"] > most:
             axes.scatter(*_turned(high, at, way), s=26, marker=heads[1], color=ink, clip_on=False)
+
+
+def _is_sharp(row: Any) -> bool:
+    """Whether a row has its colour: a difference may be small next to its interval."""
+    n = row.get("n", FEWEST)
+    return is_sharp({**row, "n": n}, FEWEST) or bool(row["low"] <= 0 and n >= FEWEST)
 
 
 def _turned(along: Any, across: Any, way: str) -> tuple[Any, Any]:
@@ -253,7 +261,8 @@ def _dots(
     _marks(axes, rows, "x", 34)
     for _, row in rows.iterrows():
         text = str(row[label]) if label else quoting.figure_of(row)
-        _beside(axes, text, row["at"], axes.get_yaxis_transform(), row["ink"])
+        ink = row["ink"] if _is_sharp(row) else VAGUE
+        _beside(axes, text, row["at"], axes.get_yaxis_transform(), ink)
     right = axes.get_xlim()[1]
     for at in known.loc[known["value"] > right, "at"]:
         axes.scatter(right, at, marker=">", s=40, color=MUTED, clip_on=False)
@@ -330,7 +339,7 @@ def chart(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
     the chart shows. A note below the chart names what is recorded. Without data there is no chart
     but a line of text that says so, whatever the block raises or warns of.
     """
-    data = tables.visible(data)
+    data = tables.visible(data, run=True)
     shown = data["value"].notna().any() if "value" in data else len(data)
     before = plt.get_fignums()
     try:
@@ -359,11 +368,20 @@ def chart(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
 def _recorded(data: pd.DataFrame) -> str:
     """A note on the rows of a chart that are the recorded run's; empty if there are none."""
     rows = data[data["source"] == RECORDED] if "source" in data else data[:0]
-    if len(rows) in (0, len(data)):
-        return "*From the recorded run.*" * bool(len(rows))
+    if rows.empty:
+        return ""
+    start = " on ".join(["Recorded", *_machines(rows)])
+    if len(rows) == len(data):
+        return f"*{start}.*"
     keys = [str(column) for column in data if column != "source" and _tells_apart(data[column])]
     named = dict.fromkeys(", ".join(_words(row, keys)) for row in rows.to_dict("records"))
-    return f"*From the recorded run: {'; '.join(named)}.*"
+    return f"*{start}: {'; '.join(named)}.*"
+
+
+def _machines(rows: pd.DataFrame) -> list[str]:
+    """The machines of recorded rows, in words."""
+    found = provenance.machines(rows["run"].unique()) if "run" in rows else []
+    return [" and ".join(found)] if found else []
 
 
 @contextmanager

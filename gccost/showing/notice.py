@@ -12,9 +12,9 @@ from gccost.cases import versions
 from gccost.cases.cases import BUDGETS
 from gccost.costs import busy
 from gccost.costs.costs import FEWEST
+from gccost.costs.recorded import words
 from gccost.costs.recording import Recording
 from gccost.judging import rounding
-from gccost.judging.machines import words
 from gccost.measuring import languages
 from gccost.run.runs import Run, seconds_of
 from gccost.showing import tables

@@ -1,9 +1,9 @@
 """Figures as text, and sentences that need them.
 
-A figure is quoted if it was measured by three processes or more, and its interval spans less than
-a factor of 4. A frame holds the recorded run's figure in place of any other, and its text says so
-(`gccost.costs.costs.better`). If no run has the figure, its text is a dash, and a sentence or
-title that needs it is left out.
+One rule says how a figure is quoted (`quoted`): with its interval; by its interval alone, if that
+spans more than a factor of 4; or with the number of its processes, if these are too few for an
+interval. The text of a recorded run's figure says that it is recorded. If no run has a figure, a
+sentence or title that needs it is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from gccost.costs.costs import FEWEST, RECORDED, is_quotable
+from gccost.costs.costs import FEWEST, RECORDED, is_sharp
 from gccost.judging import rounding
 from gccost.showing.tables import Prose
 from gccost.stats import Estimate
@@ -24,13 +24,39 @@ MISSING = "–\N{WORD JOINER}"
 
 
 def figure_of(row: Any) -> str:
-    """A row's value for a label: three digits, or a dash."""
-    known = {"low": math.nan, "high": math.nan, "n": FEWEST} | dict(row)
-    return rounding.plain(float(row["value"])) if is_quotable(known) else MISSING
+    """A row's value for a label: three digits, and whether it is recorded."""
+    value = float(row["value"])
+    if math.isnan(value):
+        return "not measured"
+    return marked(rounding.plain(value), row)
 
 
-def _text(row: Any, unit: str, scale: float, name: str = "value") -> str:
-    """A row's figure, of this name if it has one, with its interval; or a dash.
+def marked(text: str, row: Any) -> str:
+    """A text that says so if its row is the recorded run's."""
+    if row.get("source", "") != RECORDED:
+        return text
+    return f"{text[:-1]}; {RECORDED})" if text.endswith(")") else f"{text} ({RECORDED})"
+
+
+def quoted(estimate: Estimate, unit: str, *, signed: bool = False) -> str:
+    """An estimate as a sentence or title quotes it: what is known, and no more.
+
+    "15.5× (15.0 to 16.1)"; "between 1.30 and 7.70×", if the interval spans more than a factor of 4;
+    "5.06× (2 processes)", if there are too few for an interval.
+    """
+    if math.isnan(estimate.value):
+        return MISSING
+    low, high = estimate.low, estimate.high
+    if math.isnan(low) or math.isinf(high):
+        count = "1 process" if estimate.n == 1 else f"{estimate.n} processes"
+        return f"{rounding.value(estimate.value, unit)} ({count})"
+    if is_sharp({"value": estimate.value, "low": low, "high": high, "n": FEWEST}, signed=signed):
+        return rounding.interval(estimate, unit)
+    return f"between {rounding.bare(low, unit)} and {rounding.value(high, unit)}"
+
+
+def _text(row: Any, unit: str, scale: float, name: str = "value", *, interval: bool = True) -> str:
+    """A row's figure, of this name if it has one, as `quoted`; or as a label, without an interval.
 
     The figure is multiplied by `scale`.
     """
@@ -40,37 +66,38 @@ def _text(row: Any, unit: str, scale: float, name: str = "value") -> str:
     if columns[1] not in row:
         columns = ["value", "low", "high"]
     value, low, high = (float(row.get(column, math.nan)) * scale for column in columns)
+    if not interval:
+        text = MISSING if math.isnan(value) else rounding.value(value, unit)
+        return marked(text, row)
     n = row.get("n", FEWEST)  # of a frame that was computed from others
-    known = {"value": value, "low": low, "high": high, "n": n}
-    if not is_quotable(known, signed=columns[0] == "more"):
-        return MISSING
-    text = rounding.interval(Estimate(value, low, high, int(n), 2, 0.95), unit)
-    if row.get("source", "") != RECORDED:
-        return text
-    return f"{text[:-1]}; {RECORDED})" if text.endswith(")") else f"{text} ({RECORDED})"
+    estimate = Estimate(value, low, high, 0 if pd.isna(n) else int(n), 2, 0.95)
+    return marked(quoted(estimate, unit, signed=columns[0] == "more"), row)
 
 
-def times(row: Any, scale: float = 1.0) -> str:
-    """A ratio with its interval, as text: "15.5× (15.0 to 16.1)"; takes a row of `compare`."""
-    return _text(row, "ratio", scale, "ratio")
+def times(row: Any, scale: float = 1.0, *, interval: bool = True) -> str:
+    """A ratio with its interval, as text: "15.5× (15.0 to 16.1)"; takes a row of `compare`.
+
+    Without its interval it is a label: "15.5×". So are `ns`, `percent` and `number`.
+    """
+    return _text(row, "ratio", scale, "ratio", interval=interval)
 
 
-def ns(row: Any, scale: float = 1.0) -> str:
+def ns(row: Any, scale: float = 1.0, *, interval: bool = True) -> str:
     """A time with its interval: "51.2 ns (49.9 to 52.6)"; takes a row of `costs` or `compare`."""
-    return _text(row, "ns", scale, "more")
+    return _text(row, "ns", scale, "more", interval=interval)
 
 
-def percent(row: Any, scale: float = 1.0) -> str:
+def percent(row: Any, scale: float = 1.0, *, interval: bool = True) -> str:
     """A share in percent with its interval: "18.1 % (10.9 to 26.7)"; takes a row of `shares`.
 
     It also takes a row of `compare` or of a share between 0 and 1, with a scale of 100.
     """
-    return _text(row, "percent", scale, "ratio")
+    return _text(row, "percent", scale, "ratio", interval=interval)
 
 
-def number(row: Any, scale: float = 1.0) -> str:
+def number(row: Any, scale: float = 1.0, *, interval: bool = True) -> str:
     """A count or another number with its interval; takes a row of `costs` or `compare`."""
-    return _text(row, "number", scale, "more")
+    return _text(row, "number", scale, "more", interval=interval)
 
 
 # What ends a sentence, or starts one; and what stands where a figure lacks.
@@ -92,7 +119,7 @@ def whole(text: str) -> str:
 def prose(text: str) -> Prose:
     """Sentences in Markdown, with figures. One that lacks a figure is left out.
 
-    It lacks a figure that no run has measured well, or that is not a number.
+    It lacks a figure that no run has measured, or that is not a number.
 
         gccost.prose(f"A finalizer costs {gccost.times(gap.loc[study.today])} a manual free.")
     """

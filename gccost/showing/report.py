@@ -31,7 +31,7 @@ from nbformat import NotebookNode
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole
-from gccost.showing import gokernel, tables
+from gccost.showing import gokernel, provenance, tables
 from gccost.showing.execute import incomplete, is_whole, read_notebook, title_of
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
 
@@ -248,7 +248,7 @@ def _rendered(node: NotebookNode) -> str:
         template_file="chapter.html",
         exclude_anchor_links=True,
         filters={
-            "csv_rows": lambda text: list(csv.reader(io.StringIO(text))),
+            "csv_rows": _rows_shown,
             "highlight_code": Highlight2HTML(pygments_lexer=language.get("pygments_lexer")),
         },
     )
@@ -287,6 +287,14 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[tuple[str, str]]
                 data[_SVG] = _drawing(data[_SVG], alt.strip(), location)
             if rows.strip():
                 yield about["chart"], rows
+
+
+def _rows_shown(text: str) -> list[list[str]]:
+    """The rows of a chart's CSV file that its page shows: without runs, which the page names."""
+    rows = list(csv.reader(io.StringIO(text)))
+    head = rows[0] if rows else []
+    shown = [at for at, column in enumerate(head) if column not in provenance.COLUMNS]
+    return [[row[at] for at in shown] for row in rows]
 
 
 def _anchor(fragment: str) -> str:

@@ -141,12 +141,13 @@ def printable(text: str) -> str:
     return "".join(c for c in text if c.isprintable() or c in "\n\t")
 
 
-def visible(frame: pd.DataFrame) -> pd.DataFrame:
+def visible(frame: pd.DataFrame, *, run: bool = False) -> pd.DataFrame:
     """A frame without the columns that a reader need not see.
 
-    These are the functions that `derive` needs, and the source if nothing is recorded.
+    These are what `derive` needs, the run unless it is asked for, and the source if nothing is
+    recorded.
     """
-    hidden = ["figure"]
+    hidden = ["figure"] if run else ["figure", "run"]
     if "source" in frame and not (frame["source"] == RECORDED).any():
         hidden.append("source")
     return frame.drop(columns=hidden, errors="ignore")
