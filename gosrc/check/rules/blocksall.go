@@ -27,11 +27,11 @@ func (p *Package) blocksAll(report func(Finding)) {
 		if how == "" {
 			continue
 		}
-		which, who := "finalizer", "every other finalizer"
+		which, who := "finalizer", "every other finalizer waits"
 		if r.API == "AddCleanup" {
-			which, who = "cleanup", "other cleanups (on Go 1.24 all of them, and all finalizers)"
+			which, who = "cleanup", "others wait (on Go 1.24 all cleanups and finalizers)"
 		}
-		what := fmt.Sprintf("one stops all: the %s %s, and meanwhile %s waits", which, how, who)
+		what := fmt.Sprintf("one stops all: the %s %s, and meanwhile %s", which, how, who)
 		if strings.HasPrefix(how, "ends the program") {
 			what = fmt.Sprintf("one stops all: the %s %s, at a time that the collector chooses", which, how)
 		}

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 
 	"golang.org/x/tools/go/cfg"
 )
@@ -36,10 +37,26 @@ func (p *Package) closePays(report func(Finding)) (closers, found int) {
 	return closers, found
 }
 
+// closing names methods that callers use to free an object: others may free it too, after an error.
+// disposing names those that may also take something out of it, if they have a parameter.
+var (
+	closing = regexp.MustCompile(`(?i)^(must)?(close|free|destroy|release|unref|dispose|finali[sz]e|term|clean|` +
+		`unmap|shutdown|unload|deinit)`)
+	disposing = regexp.MustCompile(`(?i)^(delete|stop|end|done|discard|remove|kill|quit|cancel|clear|detach|drop)`)
+)
+
+func mayClose(decl *ast.FuncDecl) bool {
+	name := decl.Name.Name
+	return closing.MatchString(name) || disposing.MatchString(name) && decl.Type.Params.NumFields() == 0
+}
+
 // closes is the registration whose freeing a method does itself; nil if it is no closing method.
 func (p *Package) closes(in *body, receiver *types.Var) *Registration {
 	name := p.named(receiver.Type())
-	if name == nil || len(p.actions(name)) == 0 || !p.isClosing(in.decl) || p.replaces(in, receiver) {
+	if name == nil || len(p.actions(name)) == 0 || !mayClose(in.decl) {
+		return nil
+	}
+	if !p.isClosing(in.decl) || p.replaces(in, receiver) {
 		return nil
 	}
 	if !p.hasFree(in.block, in, receiver) {
@@ -290,7 +307,7 @@ func (p *Package) tellsByCall(call *ast.CallExpr, receiver *types.Var, deep int)
 	}
 	params := p.declParams(p.functions[callee])
 	for i, arg := range p.arguments(call) {
-		if i < len(params) && params[i] != nil && p.names(arg, receiver) {
+		if i < len(params) && params[i] != nil && p.rootVar(arg) == receiver {
 			return p.tells(p.functions[callee].Body, params[i], deep-1)
 		}
 	}

@@ -67,7 +67,7 @@ func (p *Package) expensiveSize(report func(Finding)) {
 		if !known || !measured || Class(size) >= baselineSize || own <= expensive*baseline {
 			continue
 		}
-		what := fmt.Sprintf("expensive size: %d bytes cost %.3g ns an object, %d bytes %.3g ns",
+		what := fmt.Sprintf("expensive size: %d bytes cost %.0f ns an object, %d bytes %.0f ns",
 			Class(size), own, baselineSize, baseline)
 		do := fmt.Sprintf("pad the object to %d bytes: a field `_ [%d]byte`", baselineSize, baselineSize-size)
 		report(p.finding(ExpensiveSize, r, r.Call.Pos(), what, do))

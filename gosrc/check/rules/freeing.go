@@ -3,6 +3,8 @@ package rules
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
+	"strings"
 )
 
 // An action is how a finalizer or cleanup frees: a function that it gives a field's value.
@@ -46,22 +48,33 @@ func (p *Package) frees(r *Registration) []action {
 		return nil
 	}
 	found := p.actionsOn(block, params[0], depth)
-	if r.API == "SetFinalizer" {
-		return fieldsOnly(found)
-	}
-	field := p.fieldOf(r)
-	for i, each := range found {
-		if each.field == nil {
-			found[i].field, found[i].bare = field, true
+	if r.API == "AddCleanup" {
+		field := p.fieldOf(r)
+		for i, each := range found {
+			if each.field == nil {
+				found[i].field, found[i].bare = field, true
+			}
 		}
 	}
-	return fieldsOnly(found)
+	return onlyFrees(found)
 }
 
-func fieldsOnly(found []action) []action {
+// frees names functions that free.
+var frees = regexp.MustCompile(`(?i)free|clos|destr(oy|uct)|delete|releas|unref|dispos|finali[sz]e|_term|drop|clean|` +
+	`unmap|decref|dec_ref|shutdown|fini|unload|remove|discard|_del$|deinit`)
+
+// onlyFrees are the actions on a field that free: the ones whose function's name says so, or the only one.
+func onlyFrees(found []action) []action {
 	var kept []action
+	callees := map[string]bool{}
 	for _, each := range found {
 		if each.field != nil {
+			callees[each.callee] = true
+		}
+	}
+	for _, each := range found {
+		name := each.callee[strings.LastIndex(each.callee, ".")+1:]
+		if each.field != nil && (len(callees) == 1 || frees.MatchString(name)) {
 			kept = append(kept, each)
 		}
 	}

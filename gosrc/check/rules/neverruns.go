@@ -265,7 +265,7 @@ func (p *Package) tiny(r *Registration) (what, do string) {
 		p.notChecked(NeverRuns, r.Call.Pos(), "the size of "+p.TypeName(r.Type)+" is unknown")
 		return "", ""
 	}
-	if size == 0 || size >= tinyBlock || !pointerFree || p.isElement(r.Object) {
+	if size == 0 || size >= tinyBlock || !pointerFree || p.isElement(r.Object) || p.isLarger(r) {
 		return "", ""
 	}
 	do = "give the object a pointer, or 16 bytes"
@@ -294,6 +294,26 @@ func (p *Package) isElement(e ast.Expr) bool {
 	_, isLit := ast.Unparen(address.X).(*ast.CompositeLit)
 	_, isName := ast.Unparen(address.X).(*ast.Ident)
 	return !isLit && !isName
+}
+
+// isLarger reports whether a pointer may be to a larger object than its type says: it comes from an
+// unsafe.Pointer, as that to a mapping does.
+func (p *Package) isLarger(r *Registration) bool {
+	values := []ast.Expr{r.Object}
+	if v := p.variable(r.Object); v != nil {
+		values = append(values, p.assigned(r.in.block, v)...)
+	}
+	for _, value := range values {
+		call, ok := ast.Unparen(value).(*ast.CallExpr)
+		if !ok || !p.isConversion(call) {
+			continue
+		}
+		basic, ok := underlying(p.Info.TypeOf(call.Args[0])).(*types.Basic)
+		if ok && basic.Kind() == types.UnsafePointer {
+			return true
+		}
+	}
+	return false
 }
 
 // mayRunBefore reports whether the module may be built with a release before Go 1.minor.

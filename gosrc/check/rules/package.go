@@ -34,6 +34,8 @@ type Package struct {
 	calls     map[types.Object][]site
 	mentioned map[types.Object]int
 	unchecked []Unchecked
+	// stopsLater reports whether the package keeps the Stop of a cleanup as a value.
+	stopsLater bool
 }
 
 // A Registration is a call of runtime.SetFinalizer or runtime.AddCleanup.
@@ -139,9 +141,13 @@ func (p *Package) literals(decl *ast.FuncDecl, root ast.Node) {
 
 // read finds what a body itself calls, without the literals in it.
 func (p *Package) read(in *body) {
+	stops := 0 // that are not called
 	ownNodes(in.block, func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
+			if selector, ok := n.(*ast.SelectorExpr); ok && p.isStop(selector) && p.isMethodValue(selector) {
+				stops++
+			}
 			return
 		}
 		if function := p.callee(call); function != nil {
@@ -156,10 +162,12 @@ func (p *Package) read(in *body) {
 			p.register(in, call, "SetFinalizer", nil)
 		case p.isCall(call, "runtime", "AddCleanup") && len(call.Args) == 3:
 			p.register(in, call, "AddCleanup", call.Args[2])
-		case p.isStop(call):
+		case p.isStop(call.Fun):
 			p.clears = append(p.clears, clear{call: call, in: in})
+			stops--
 		}
 	})
+	p.stopsLater = p.stopsLater || stops > 0
 }
 
 func (p *Package) register(in *body, call *ast.CallExpr, api string, arg ast.Expr) {
@@ -270,8 +278,8 @@ func packagePath(function *types.Func) string {
 	return function.Pkg().Path()
 }
 
-func (p *Package) isStop(call *ast.CallExpr) bool {
-	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+func (p *Package) isStop(fun ast.Expr) bool {
+	selector, ok := ast.Unparen(fun).(*ast.SelectorExpr)
 	if !ok || selector.Sel.Name != "Stop" {
 		return false
 	}

@@ -142,7 +142,7 @@ func (p *Package) deadAt(in *body, call *ast.CallExpr, at path, deep int, seen m
 	if !byValue && p.usedAfter(in, call, v) {
 		return false
 	}
-	if p.clearedBefore(in, call, v) {
+	if p.clearedBefore(in, call, v) || p.locksAgainst(in, call, p.named(v.Type())) {
 		return false
 	}
 	index := p.paramIndex(in, v)
@@ -216,6 +216,16 @@ func (p *Package) clearedBefore(in *body, call *ast.CallExpr, v *types.Var) bool
 	return cleared
 }
 
+// isFieldCall reports whether a call is of a function that an object holds.
+func (p *Package) isFieldCall(call *ast.CallExpr) bool {
+	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	selection := p.Info.Selections[selector]
+	return selection != nil && selection.Kind() == types.FieldVal
+}
+
 func (p *Package) isDeferred(in *body, call *ast.CallExpr) bool {
 	deferred := false
 	ownNodes(in.block, func(n ast.Node) {
@@ -239,6 +249,9 @@ func (p *Package) clearsObject(call *ast.CallExpr, name *types.TypeName, deep in
 		if each.call == call {
 			return each.of == nil || each.of == name
 		}
+	}
+	if p.stopsLater && p.isFieldCall(call) {
+		return true
 	}
 	callee := p.callee(call)
 	if callee == nil || deep == 0 {
@@ -342,4 +355,95 @@ func (p *Package) isNamedResult(decl *ast.FuncDecl, v *types.Var) bool {
 		}
 	}
 	return false
+}
+
+// locksAgainst reports whether a body holds, during a call, a mutex that the finalizers and cleanups
+// of a type lock before they free: they wait until the call has ended.
+func (p *Package) locksAgainst(in *body, call *ast.CallExpr, name *types.TypeName) bool {
+	held := p.locksHeld(in, call)
+	if len(held) == 0 {
+		return false
+	}
+	registered := false
+	for _, r := range p.Registrations {
+		if p.named(r.Type) != name {
+			continue
+		}
+		block, _ := p.target(r)
+		if block == nil || !p.locksAny(block, held, depth) {
+			return false
+		}
+		registered = true
+	}
+	return registered
+}
+
+// locksHeld are the mutexes that a body has locked and not unlocked when a call begins.
+func (p *Package) locksHeld(in *body, call *ast.CallExpr) map[*types.Var]bool {
+	held := map[*types.Var]bool{}
+	ownNodes(in.block, func(n ast.Node) {
+		each, ok := n.(*ast.CallExpr)
+		if !ok || each.Pos() >= call.Pos() || p.isDeferred(in, each) {
+			return
+		}
+		if function := p.function(each); function != nil {
+			if mutex := p.mutexOf(each); mutex != nil {
+				held[mutex] = locks[function.FullName()]
+			}
+		}
+	})
+	for mutex, is := range held {
+		if !is {
+			delete(held, mutex)
+		}
+	}
+	return held
+}
+
+// mutexOf is the field or the variable whose method of package sync a call names.
+func (p *Package) mutexOf(call *ast.CallExpr) *types.Var {
+	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok || packagePath(p.function(call)) != "sync" {
+		return nil
+	}
+	at, ok := p.path(selector.X)
+	selection := p.Info.Selections[selector]
+	if !ok || selection == nil {
+		return nil
+	}
+	receiver := selection.Recv()
+	for _, index := range selection.Index()[:len(selection.Index())-1] {
+		if pointer, ok := receiver.Underlying().(*types.Pointer); ok {
+			receiver = pointer.Elem()
+		}
+		structure, ok := receiver.Underlying().(*types.Struct)
+		if !ok {
+			return nil
+		}
+		at.fields = append(at.fields, structure.Field(index).Origin())
+		receiver = structure.Field(index).Type()
+	}
+	if at.last() != nil {
+		return at.last()
+	}
+	return at.root
+}
+
+// locksAny reports whether a block, or what it calls, locks one of these mutexes.
+func (p *Package) locksAny(block ast.Node, held map[*types.Var]bool, deep int) bool {
+	found := false
+	ast.Inspect(block, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || found {
+			return !found
+		}
+		if function := p.function(call); function != nil && locks[function.FullName()] {
+			found = found || held[p.mutexOf(call)]
+		}
+		if callee := p.callee(call); callee != nil && deep > 0 {
+			found = found || p.locksAny(p.functions[callee].Body, held, deep-1)
+		}
+		return !found
+	})
+	return found
 }
