@@ -87,7 +87,7 @@ def check(folder: Path, patterns: tuple[str, ...], release: str, tags: str, say:
     environment = _environment()
     named = known_release(release) if release else _release_of(folder, environment)
     measured, prices = prices_for(named)
-    options = ["-json", "-prices", str(_write_prices(measured, prices)), "-tags", tags]
+    options = ["-json", "-prices", str(write_prices(measured, prices)), "-tags", tags]
     if release:
         options += ["-release", named]
     command = [str(program(say)), *options, str(folder), *(patterns or ("./...",))]
@@ -225,13 +225,16 @@ def _price(recording: Recording, case: str, release: str) -> float:
     return float(Amount(case, "settled_ns").on(recording, release).value)
 
 
-def _write_prices(measured: str, prices: Prices) -> Path:
+def write_prices(measured: str, prices: Prices) -> Path:
     """The file of prices that the rules read."""
     nanoseconds = {api: prices[api] for api in _BENCHMARKS}
     path = paths.CACHE / PROGRAM / f"prices-{measured}.json"
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps({"nanoseconds": nanoseconds}).encode())
+    text = json.dumps({"nanoseconds": nanoseconds}).encode()
+    with FileLock(path.with_name(f"{path.name}.lock")):  # two checks may run at once
+        if not path.exists() or path.read_bytes() != text:
+            write_whole(path, text)
     return path
 
 

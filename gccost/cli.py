@@ -206,6 +206,9 @@ def fetch(only: str) -> None:
         _say(f"{versions.title(release)} is skipped. {why}")
     for go in (versions.TODAY_GO, versions.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
+    from gccost import check as checking
+
+    click.echo(f"gosrc/check is built: {os.path.relpath(checking.program(_say))}")
 
 
 @main.command("release")
@@ -575,6 +578,8 @@ def _notebooks(settings: Settings) -> list[Path]:
     from gccost.showing import results
 
     chapters = {results.RESULTS, results.LEDGER}
+    if not settings.only:
+        chapters.add(results.WILD)
     for study in _chosen(settings.only):
         if is_shown(study, settings.mode):
             chapters.update(study.notebooks)
