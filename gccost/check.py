@@ -106,6 +106,10 @@ def check(folder: Path, patterns: tuple[str, ...], release: str, tags: str, say:
 def _failed(done: CompletedProcess[str], folder: Path) -> GccostError:
     """The error of the go command, which does not list the module."""
     said = done.stderr.strip().removeprefix(f"{folder}: ")
+    if said.startswith("panic: "):
+        return GccostError(
+            f"the program failed:\n{said}", f"gosrc/{PROGRAM}", "report it, with this"
+        )
     return BadInput(said or "the module cannot be read", str(folder), "see what go list ./... says")
 
 

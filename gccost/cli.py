@@ -366,7 +366,8 @@ def check(
             known = ", ".join((*checking.RULES, checking.ANY))
             raise click.BadParameter(f"there is no rule {rule!r}: name one of {known}")
     answer = checking.check(folder.resolve(), patterns, release, tags, _say)
-    click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(checking.lines(answer)))
+    text = "\n".join(map(escaped, checking.lines(answer)))  # names of files are the module's
+    click.echo(json.dumps(answer, indent=2) if as_json else text)
     found = {finding["rule"] for finding in answer["findings"]}
     if failing := found if checking.ANY in rules else found.intersection(rules):
         _say(f"{folder}: found {', '.join(sorted(failing))}")

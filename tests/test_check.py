@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
@@ -108,6 +110,31 @@ def test_a_folder_without_a_module_is_refused(tmp_path):
     assert ran.exit_code == 2
     assert "there is no go.mod in this folder or above it" in ran.stderr
     assert called(tmp_path / "none").exit_code == 2
+
+
+def wild(name: str) -> pd.DataFrame:
+    return pd.read_csv(paths.ROOT / "data" / f"{name}.csv")
+
+
+def test_the_counts_of_public_modules_fit_together():
+    modules, registered = wild("wild"), wild("wild/registrations")
+    assert modules["module"].is_unique
+    assert modules["sum"].str.fullmatch(r"h1:[A-Za-z0-9+/]{43}=").all()
+    assert set(modules["module"]) == set(registered["module"])
+    shares = wild("wild/shares").set_index("quantity")
+    assert shares.loc["never-runs", "of"] == len(registered)
+    assert shares.loc["small", "of"] == (registered["bytes"] >= 0).sum()
+    share = shares["count"] / shares["of"]
+    assert share.between(shares["low"], shares["high"]).all()
+    assert (shares["verdict_low"] <= shares["low"]).all()
+    assert set(wild("wild/claims")["quantity"]) <= set(shares.index)
+
+
+def test_no_place_of_the_rules_on_use_and_close_is_kept():
+    for path in (paths.ROOT / "data" / "wild").glob("*.csv"):
+        assert ".go" not in path.read_text(encoding="utf-8")
+        with_modules = "module" in pd.read_csv(path).columns
+        assert with_modules == (path.stem == "registrations")
 
 
 # --- Slow: the program is built -------------------------------------------
@@ -256,6 +283,20 @@ def test_a_tiny_object_with_a_cleanup_is_a_fault_of_go_1_25_and_earlier(tmp_path
     folder = made(tmp_path, {"a.go": file})
     assert rules(folder) == {"never-runs"}
     assert rules(folder, "--go", "1.26") == set()
+
+
+@pytest.mark.slow
+def test_an_argument_without_a_type_is_no_fault(tmp_path):
+    file = 'package a\n\nimport "runtime"\n\ntype id struct{ n uint64 }\n\n'
+    file += "func New() { runtime.AddCleanup(&id{1}, func(*int) {}, nil) }\n"
+    assert rules(made(tmp_path, {"a.go": file})) == set()
+
+
+def test_a_failure_of_the_program_is_not_the_users():
+    done = CompletedProcess(["check"], 2, "", "panic: a fault\n\ngoroutine 1 [running]:\n")
+    error = check._failed(done, Path("/module"))
+    assert error.exit_code == 1
+    assert "panic: a fault" in str(error)
 
 
 @pytest.mark.slow

@@ -126,6 +126,7 @@ func (p *Package) SizeOf(t types.Type) (bytes int64, pointerFree bool) {
 	if t == nil {
 		return -1, false
 	}
+	t = types.Default(t) // of a constant
 	if real := p.compiled(t); real != nil {
 		t = real
 	}
@@ -164,7 +165,7 @@ func layout(t types.Type, seen map[types.Type]bool) (pointerFree, known bool) {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		holds := u.Kind() == types.String || u.Kind() == types.UnsafePointer
-		return !holds, u.Kind() != types.Invalid
+		return !holds, u.Kind() != types.Invalid && u.Kind() != types.UntypedNil
 	case *types.Array:
 		return layout(u.Elem(), seen)
 	case *types.Struct:
