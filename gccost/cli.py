@@ -206,6 +206,10 @@ def fetch(only: str) -> None:
         _say(f"{versions.title(release)} is skipped. {why}")
     for go in (versions.TODAY_GO, versions.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
+    if not only:
+        from gccost import check as checking
+
+        click.echo(f"gosrc/check is built: {os.path.relpath(checking.program(_say))}")
 
 
 @main.command("release")
@@ -315,6 +319,70 @@ def explain(profile: str, as_json: bool, limit: float) -> None:
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
     if answer["share"] > limit:
         _say(f"{profile}: {answer['share']:.2%} is above the limit of {limit:.2%}")
+        sys.exit(3)
+
+
+@main.command()
+@click.argument("patterns", nargs=-1, metavar="[PACKAGES]...")
+@click.option(
+    "-C",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".",
+    help="The folder of the Go module, if it is not this one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
+@click.option(
+    "--fail-on",
+    "rules",
+    multiple=True,
+    metavar="RULE",
+    help="Exit with 3 if there is a finding of this rule, or of any: --fail-on any.",
+)
+@click.option("--go", "release", default="", help="The oldest Go release to check for: 1.24.")
+@click.option("--tags", default="", help="Build tags, as for go build.")
+def check(
+    patterns: tuple[str, ...],
+    folder: Path,
+    as_json: bool,
+    rules: tuple[str, ...],
+    release: str,
+    tags: str,
+) -> None:
+    """Find finalizers and cleanups in your Go module that harm or cost too much.
+
+    Run it in the folder of a module, or name that with -C. PACKAGES are as for go vet: ./... if
+    there are none. It needs no C compiler and no headers, builds nothing of yours and downloads
+    nothing.
+
+    \b
+    Rules:
+      use-after-free  an object may be freed while C uses its pointer
+      never-runs      a finalizer or cleanup that never runs
+      close-pays      a Close that frees, and leaves the finalizer or cleanup
+      expensive-size  an object of a size that is expensive to register on
+      blocks-all      a finalizer or cleanup that stops the others
+      not-the-object  registered on a part of an object, a package variable, or twice
+
+    \b
+    Exit codes:
+      0  an answer, even if nothing is found
+      1  any other failure
+      2  the module cannot be read, or the command is mistyped
+      3  an answer, and a finding of a rule of --fail-on
+    """
+    from gccost import check as checking
+
+    for rule in rules:
+        if rule not in (*checking.RULES, checking.ANY):
+            known = ", ".join((*checking.RULES, checking.ANY))
+            raise click.BadParameter(f"there is no rule {rule!r}: name one of {known}")
+    answer = checking.check(folder.resolve(), patterns, release, tags, _say)
+    text = "\n".join(map(escaped, checking.lines(answer)))  # names of files are the module's
+    click.echo(json.dumps(answer, indent=2) if as_json else text)
+    found = {finding["rule"] for finding in answer["findings"]}
+    if failing := found if checking.ANY in rules else found.intersection(rules):
+        _say(f"{folder}: found {', '.join(sorted(failing))}")
         sys.exit(3)
 
 
@@ -526,6 +594,8 @@ def _notebooks(settings: Settings) -> list[Path]:
     from gccost.showing import results
 
     chapters = {results.RESULTS, results.LEDGER}
+    if not settings.only:
+        chapters.add(results.WILD)
     for study in _chosen(settings.only):
         if is_shown(study, settings.mode):
             chapters.update(study.notebooks)

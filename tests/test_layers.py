@@ -16,7 +16,7 @@ LAYERS = (
     {"costs", "measuring"},
     {"judging"},
     {"showing", "studies"},
-    {"explain", "notebook"},
+    {"check", "explain", "notebook"},
     {"cli"},
     {"__main__"},
 )

@@ -29,6 +29,7 @@ PAGES = Environment(
     lstrip_blocks=True,
 )
 RESULTS, LEDGER = "00-results", "11-ledger"  # the notebooks that show them
+WILD = "12-in-the-wild"  # shows what was counted in public modules; no study measures that
 STYLE = "results.css"  # of the templates; a notebook's output brings it along
 
 
