@@ -348,12 +348,18 @@ def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
 def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) -> None:
     """Measure on many machines, with Dask.
 
-    Start one worker on each machine, in a clone (after make setup) or in the image:
-    dask worker ADDRESS --nthreads 1. Each one measures as gccost measure does. Its run is checked
-    as gccost add checks one, and stored in data/runs/machines.
+    Start the scheduler here, and one worker on each machine, in a clone (after make setup) or in
+    the image:
 
-    Whoever reaches the scheduler or a worker can run code there and here: listen on loopback
-    addresses, or encrypt and authenticate with TLS, by Dask's own settings.
+    \b
+      dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0
+      dask worker ADDRESS --nthreads 1 --host 127.0.0.1 --dashboard-address 127.0.0.1:0
+
+    Each worker measures as gccost measure does. Its run is checked as gccost add checks one, and
+    stored in data/runs/machines.
+
+    Whoever reaches the scheduler or a worker can run code there and here. These commands listen on
+    loopback addresses only. Between machines, use an SSH tunnel or TLS: see docs/elsewhere.md.
 
     The exit code is 0 if all the machines were measured.
     """
