@@ -117,6 +117,8 @@ def test_rules_that_need_more_than_one_interval(rule, figure, intervals, label):
         (1.0, 1, 1, HOLDS),
         (1.0, 0, 1, FAILS),
         (0.1, 0, 20, UNDECIDED),  # 21 % could still show it
+        (0.1, 0, 43, UNDECIDED),  # 10.2 %, at 99 %; of 95 % 29 would do
+        (0.1, 0, 44, FAILS),
         (0.1, 0, 60, FAILS),
     ],
 )
