@@ -306,6 +306,27 @@ def explain(profile: str, as_json: bool, limit: float) -> None:
         sys.exit(3)
 
 
+@main.command("read")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--metric", default="ns", show_default=True, help="A column, such as B_per_op.")
+def read_results(files: tuple[str, ...], metric: str) -> None:
+    """Show the cost of each case in the output of go test -bench.
+
+    A cost is the lower quartile of times and rates, and the median of memory and counts, with its
+    95 % interval from three results or more. See docs/read.md.
+    """
+    from gccost.costs.costs import VALUES, cost
+    from gccost.judging.rounding import plain
+    from gccost.showing import reading
+
+    results = reading.read(*files)
+    cases = results.groupby(results.attrs["keys"], dropna=False, sort=False)
+    costs = cases.apply(cost, metric)[VALUES]
+    shown = costs[VALUES[:3]].map(lambda value: "–" if math.isnan(value) else plain(value))
+    table = shown.assign(n=costs["n"]).rename(columns={"value": metric}).reset_index()
+    click.echo(table.to_string(index=False))
+
+
 @main.command("pack")
 @click.argument("names", nargs=-1, metavar="[STUDY]...")
 @_budget

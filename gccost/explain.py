@@ -47,7 +47,7 @@ REMEDIES = {
     "net": "the net left in place by Close: pool what has the finalizer, as gosrc/guardian does",
     "none": "resources closed explicitly, nothing registered (≥: it also saves page faults)",
     "larger_handles": "handles of 64 bytes, if they have 8 now: a field `_ [56]byte`",
-    "slabs": "slabs (gosrc/slab), for small objects; they cost memory",
+    "slabs": "slabs (gosrc/slab), for small C objects; they take memory",
     "no_walk": "a Go runtime without the walk (gosrc/overlay)",
 }
 # What a profile shows of how objects end; each proposal names it.
