@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from gccost.costs.kinds import SITTING, quartile, scatter
+from gccost.costs.kinds import SITTING, Kinds, quartile, scatter
 from gccost.costs.models import amount, heterogeneity, linearity
 from gccost.judging.ledger import after
 from gccost.stats import (
@@ -338,6 +338,24 @@ def test_amounts_are_medians():
     assert known.high - 2 == pytest.approx(width)
     assert amount([]).n == 0
     assert amount([-1, 0, 0, 1]).half_width == inf
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "rounds"), [(0, 2.5, 5), (1.5, inf, 5), (1.5, 2.5, 1), (0, inf, 1)]
+)
+def test_heterogeneity_leaves_out_ratios_without_an_interval(low, high, rounds):
+    known = Estimate(2, 1.9, 2.1, 5, 5, 0.95)
+    unknown = Estimate(9, low, high, rounds, rounds, 0.95)
+    assert isnan(heterogeneity([known, unknown]))
+    assert heterogeneity([known, known, unknown]) == heterogeneity([known, known])
+
+
+@pytest.mark.parametrize(("metric", "value"), [("MB_per_s", 400), ("parse_ns", 25), ("score", 100)])
+def test_a_cost_of_a_sitting_has_the_metrics_own_unit(metric, value):
+    frame = pd.DataFrame({"kind": "", "name": "", "sitting": 1.0, "round": range(3)})
+    made = Kinds(frame.assign(**{metric: [10.0, 100.0, 1000.0]}))
+    figure = made.cost("", metric, Kinds(made.frame[:0]))
+    assert [each.value for each in figure.sittings.values()] == [pytest.approx(value)]
 
 
 def test_heterogeneity_detects_scattered_ratios_among_two_or_more():
