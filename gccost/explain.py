@@ -232,7 +232,7 @@ def _is_walk_separate(profile: profiles.Profile) -> bool:
     """Whether the profile shows the walk as a function.
 
     It is one in Go 1.21 and later, but inlined: profiles of who does not expand inlined calls
-    have its callers only.
+    have its callers only. Where other calls are expanded, a walk that is not there took no time.
     """
     registers = (
         stack[-1] in stacks.WALKING
@@ -241,7 +241,9 @@ def _is_walk_separate(profile: profiles.Profile) -> bool:
     )
     if stacks.SPLICE_POINT[0] in profile.names:
         return True
-    return any(map(_WALK_IS_A_FUNCTION.match, profile.names)) and not any(registers)
+    if not any(map(_WALK_IS_A_FUNCTION.match, profile.names)):
+        return False
+    return profile.inlined or not any(registers)
 
 
 def _ends(removing: float, finalizing: float) -> str:

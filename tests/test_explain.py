@@ -278,6 +278,22 @@ def test_a_walk_that_inlining_hides_is_an_upper_bound(leaf, tmp_path):
     assert "≤ 52.9 %" in text
 
 
+def test_a_walk_that_is_not_there_takes_no_time_if_inlined_calls_are_expanded(tmp_path):
+    stacks: Stacks = [
+        (["main.main", "lib.Open", SET, "runtime.addfinalizer", "runtime.addspecial"], 74),
+        (["main.main", "lib.Open", SET, "runtime.mallocgcSmallNoscan"], 36),
+    ]
+    path = write_profile(tmp_path / "p", stacks)
+    message = profiles._message()()
+    message.ParseFromString(gzip.decompress(path.read_bytes()))
+    message.location[0].line.add(function_id=1)  # inlined into itself, say
+    path.write_bytes(message.SerializeToString())
+    answer = of(path)
+    assert answer["walk_is_separate"]
+    assert answer["parts"]["walk"] == 0
+    assert [*answer["remedies"]] == ["none", "slabs"]
+
+
 def test_long_type_arguments_are_shortened_and_the_end_stays(tmp_path):
     cache = f"lib.(*Cache[go.shape.uint8,go.shape.struct {{ {'x' * 300} [8]int }}]).Get"
     stacks: Stacks = [(["main.main", cache, SET], 60), (["main.main", cache, ADD], 40)]

@@ -110,7 +110,8 @@ class Profile:
     `unnamed` is the time of the samples without a function's name, which are left out, and
     `one_sample` the time of one: the mean, or, without counts, what the sampling period and the
     times say. If the profile does not say how much time a sample stands for, it is not `timed`:
-    all times are numbers of samples. `files` has the source files of functions, by name, and
+    all times are numbers of samples. `inlined` is whether inlined calls are expanded: any
+    function is inlined into another. `files` has the source files of functions, by name, and
     `build_ids` those of the program and its libraries, as far as they are known.
     """
 
@@ -120,6 +121,7 @@ class Profile:
     timed: bool
     files: Mapping[str, str] = field(default_factory=dict, compare=False)
     build_ids: tuple[str, ...] = ()
+    inlined: bool = False
 
     @property
     def total(self) -> int:
@@ -245,6 +247,7 @@ def _profile(message: Any) -> Profile:
         timed,
         {functions[number]: file for number, file in files.items() if file},
         tuple(text(mapping.build_id) for mapping in message.mapping),
+        any(len(location.line) > 1 for location in message.location),
     )
 
 
