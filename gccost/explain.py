@@ -64,7 +64,9 @@ NOT_SHOWN = {
     "page faults, and the peak of resident memory. C keeps much of it after all is freed, which is "
     "no leak: count the live objects, too (chapter 8b)": ("/usr/bin/time -v PROGRAM"),
     "a queue of finalizers and cleanups that a blocked one stops (Go 1.25 and later; it ends the "
-    "program at an object that seems never to be freed)": "GODEBUG=checkfinalizers=1 PROGRAM",
+    "program at an object that seems never to be freed, and at a pool of slabs in its owner)": (
+        "GODEBUG=checkfinalizers=1 PROGRAM"
+    ),
     "the finalizer or cleanup that blocks": (
         "curl -f 'http://localhost:PORT/debug/pprof/goroutine?debug=2'"
     ),
