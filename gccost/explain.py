@@ -52,9 +52,10 @@ REMEDIES = {
 }
 # What a profile shows of how objects end; each proposal names it.
 CLOSED, FORGOTTEN, EITHER = "closed", "forgotten", "either"
+_UNSEEN = "no caller's close is seen"
 _ENDS = {
     CLOSED: "callers close most objects",
-    FORGOTTEN: "no caller's close is seen, or the collector frees most objects",
+    FORGOTTEN: "the collector frees most objects",
     EITHER: "it is open whether most objects are closed or forgotten",
 }
 # By how many standard deviations, and times, the samples of the one must exceed the other's.
@@ -186,8 +187,9 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
 
     finalizing = parts["running"] - parts["functions"] + avoidable["in_finalizers"]
     ends = _ends(samples(avoidable["removing"]), samples(finalizing))
+    closing = samples(avoidable["removing"])
     ended = (
-        f"{_ENDS[ends]}: {samples(avoidable['removing'])} samples of callers that remove a "
+        f"{_ENDS[ends] if closing else _UNSEEN}: {closing} samples of callers that remove a "
         f"finalizer or cleanup, {samples(finalizing)} of running them"
     )
     evidence = dict.fromkeys(REMEDIES, ended) | {
