@@ -92,6 +92,9 @@ _REGISTERING = re.compile(
 )
 _SHORTER = 1 - 8 / 64  # the part of a walk that is saved if a span has so many fewer handles
 FEWEST = 10  # samples for an estimate
+# The share of registering that a walk takes at least in handles of 8 bytes (0.75 and more in
+# docs/trials.md). Where it takes less, padding them makes some programs slower.
+_LONG_WALK = 0.5
 _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -f -o FILE http://localhost:PORT/debug/pprof/profile"
@@ -193,7 +196,10 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
         f"finalizer or cleanup, {samples(finalizing)} of running them"
     )
     evidence = dict.fromkeys(REMEDIES, ended) | {
-        "larger_handles": f"{samples(avoidable['walk'])} samples in the program's own walks",
+        "larger_handles": (
+            f"{samples(avoidable['walk'])} of {samples(avoidable['share'])} samples of the "
+            "program's own registering are in the walk"
+        ),
         "no_walk": f"{samples(parts['walk'])} samples in the walk",
     }
     slabs = [*filter(stacks.SLAB.fullmatch, profile.names)]
@@ -291,6 +297,7 @@ def _saved(
     # Who registers what says whose marking, sweeping and running it is.
     part = avoidable["share"] / max(parts["registering"], 1)
     closing = (life - parts["resolving"] - parts["functions"]) * part
+    long = avoidable["walk"] >= _LONG_WALK * avoidable["share"]
     measured = {FORGOTTEN: slabs_save, CLOSED: closed_slabs_save}
     return {
         "net": (
@@ -298,7 +305,7 @@ def _saved(
             avoidable["share"] * (ends != FORGOTTEN),
         ),
         "none": (closing, avoidable["share"] * (ends != CLOSED)),
-        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"]),
+        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"] * long),
         "slabs": (
             closing * measured[ends]() if ends in measured else None,
             avoidable["share"],

@@ -124,6 +124,9 @@ def closed(removing: int, running: int, by: str = "main.main") -> Stacks:
         # An estimate takes ten samples.
         (registered_by("lib.Open", 10), ALL),
         (registered_by("lib.Open", 9, 1), ["none", "slabs"]),
+        # Longer handles make a short walk no shorter.
+        (registered_by("lib.Open", 51, 49), ALL),
+        (registered_by("lib.Open", 49, 51), ["none", "slabs", "no_walk"]),
         (registered_by("lib.Open", 9), []),
         (registered_by("lib.Open", 0), []),
         # Types of Go register even if they are closed, and slabs register few objects.

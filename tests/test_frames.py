@@ -24,6 +24,7 @@ from gccost.cases.settings import Settings
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import metrics
 from gccost.costs.costs import RECORDED, VALUES
+from gccost.costs.samples import of_run
 from gccost.errors import GccostError, nearest
 from gccost.judging import ledger, opening
 from gccost.judging.quantities import Ratio
@@ -410,3 +411,11 @@ def test_the_sittings_of_a_cost_are_those_of_the_run_that_it_is_from():
     for source, values in (("", [10.0]), (RECORDED, [20.0, 30.0])):
         row = pd.Series({"source": source, "figure": both})
         assert list(gccost.sittings(row)["value"]) == values
+
+
+def test_the_time_of_an_operation_is_also_that_of_its_process(tmp_path):
+    run = recordings.record(tmp_path, rounds=3)
+    frame = of_run(run).frame
+    expected = 1e9 * frame["elapsed_s"] / frame["operations"]
+    assert frame["elapsed_ns"].notna().any()
+    pd.testing.assert_series_equal(frame["elapsed_ns"], expected, check_names=False)
