@@ -386,6 +386,27 @@ def check(
         sys.exit(3)
 
 
+@main.command("read")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--metric", default="ns", show_default=True, help="A column, such as B_per_op.")
+def read_results(files: tuple[str, ...], metric: str) -> None:
+    """Show the cost of each case in the output of go test -bench.
+
+    A cost is the lower quartile of times and rates, and the median of memory and counts, with its
+    95 % interval from three results or more. See docs/read.md.
+    """
+    from gccost.costs.costs import VALUES, cost
+    from gccost.judging.rounding import plain
+    from gccost.showing import reading
+
+    results = reading.read(*files)
+    cases = results.groupby(results.attrs["keys"], dropna=False, sort=False)
+    costs = cases.apply(cost, metric)[VALUES]
+    shown = costs[VALUES[:3]].map(lambda value: "–" if math.isnan(value) else plain(value))
+    table = shown.assign(n=costs["n"]).rename(columns={"value": metric}).reset_index()
+    click.echo(table.to_string(index=False))
+
+
 @main.command("pack")
 @click.argument("names", nargs=-1, metavar="[STUDY]...")
 @_budget
@@ -428,12 +449,18 @@ def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
 def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) -> None:
     """Measure on many machines, with Dask.
 
-    Start one worker on each machine, in a clone (after make setup) or in the image:
-    dask worker ADDRESS --nthreads 1. Each one measures as gccost measure does. Its run is checked
-    as gccost add checks one, and stored in data/runs/machines.
+    Start the scheduler here, and one worker on each machine, in a clone (after make setup) or in
+    the image:
 
-    Whoever reaches the scheduler or a worker can run code there and here: listen on loopback
-    addresses, or encrypt and authenticate with TLS, by Dask's own settings.
+    \b
+      dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0
+      dask worker ADDRESS --nthreads 1 --host 127.0.0.1 --dashboard-address 127.0.0.1:0
+
+    Each worker measures as gccost measure does. Its run is checked as gccost add checks one, and
+    stored in data/runs/machines.
+
+    Whoever reaches the scheduler or a worker can run code there and here. These commands listen on
+    loopback addresses only. Between machines, use an SSH tunnel or TLS: see docs/elsewhere.md.
 
     The exit code is 0 if all the machines were measured.
     """

@@ -3,11 +3,13 @@
 A stack belongs to one phase at most, that of its innermost function in `stacks.PHASES`,
 so phases add up. All shares are of the CPU time sampled, 0 to 1. What a remedy saves is of
 these phases only: freeing at another time changes other costs too, such as page faults. For
-slabs it takes the part that they saved in the recorded measurements of chapter 8.
+slabs and the recycled net it takes the part that they saved in the recorded measurements of
+chapter 8, if objects end there as they do in the profile: closed, or forgotten.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -16,16 +18,18 @@ from typing import Any
 
 import pandas as pd
 
+from gccost import paths
 from gccost.cases import published
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import stacks
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
+from gccost.judging.claims import Study
 from gccost.judging.opening import reference
 from gccost.judging.quantities import SavedShare
 from gccost.judging.rounding import percent, plain, rounded
-from gccost.run import profiles
-from gccost.studies import remedies
+from gccost.run import profiles, schema
+from gccost.studies import remedies, wrappers
 
 PARTS = {
     "registering": "registering and removing",
@@ -43,19 +47,32 @@ REMEDIES = {
     "net": "the net left in place by Close: pool what has the finalizer, as gosrc/guardian does",
     "none": "resources closed explicitly, nothing registered (≥: it also saves page faults)",
     "larger_handles": "handles of 64 bytes, if they have 8 now: a field `_ [56]byte`",
-    "slabs": "slabs (gosrc/slab), if they save as much of it as in chapter 8",
+    "slabs": "slabs (gosrc/slab), for small C objects; they take memory",
     "no_walk": "a Go runtime without the walk (gosrc/overlay)",
 }
+# What a profile shows of how objects end; each proposal names it.
+CLOSED, FORGOTTEN, EITHER = "closed", "forgotten", "either"
+_UNSEEN = "no caller's close is seen"
+_ENDS = {
+    CLOSED: "callers close most objects",
+    FORGOTTEN: "the collector frees most objects",
+    EITHER: "it is open whether most objects are closed or forgotten",
+}
+# By how many standard deviations, and times, the samples of the one must exceed the other's.
+_SIGMAS, _TIMES_AS_MANY = 2.5, 4
 # What a CPU profile cannot show, and a command that does.
 NOT_SHOWN = {
-    "page faults and resident memory, such as that of objects freed late": (
-        "/usr/bin/time -v PROGRAM"
-    ),
-    "a queue of finalizers and cleanups that a blocked one stops (Go 1.25 and later)": (
+    "page faults, and the peak of resident memory. C keeps much of it after all is freed, which is "
+    "no leak: count the live objects, too (chapter 8b)": ("/usr/bin/time -v PROGRAM"),
+    "a queue of finalizers and cleanups that a blocked one stops (Go 1.25 and later; it ends the "
+    "program at an object that seems never to be freed, and at a pool of slabs in its owner)": (
         "GODEBUG=checkfinalizers=1 PROGRAM"
     ),
     "the finalizer or cleanup that blocks": (
-        "curl 'http://localhost:PORT/debug/pprof/goroutine?debug=2'"
+        "curl -f 'http://localhost:PORT/debug/pprof/goroutine?debug=2'"
+    ),
+    "objects that are never freed, because a global or a cgo.Handle leads to them": (
+        "curl -f -o heap.pb.gz http://localhost:PORT/debug/pprof/heap"
     ),
 }
 # What programs of data/published/kinds.csv register, by claim: lines of "CALL FUNCTION", sorted.
@@ -68,12 +85,23 @@ _REGISTERS = {
     "X15c": r"\bweak\.Make",
 }
 _REMOVING = re.compile(r"runtime\.(removefinalizer|(\(\*Cleanup\)|Cleanup)\.Stop)")
+# What a program calls to register for itself; Go's own types call it for their users.
+_REGISTERING = re.compile(
+    r"runtime\.(SetFinalizer|AddCleanup|addfinalizer|removefinalizer|addCleanup"
+    r"|(\(\*Cleanup\)|Cleanup)\.Stop)"
+)
 _SHORTER = 1 - 8 / 64  # the part of a walk that is saved if a span has so many fewer handles
 FEWEST = 10  # samples for an estimate
+# The share of registering that a walk takes at least in handles of 8 bytes (0.75 and more in
+# docs/trials.md). Where it takes less, padding them makes some programs slower.
+_LONG_WALK = 0.5
 _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
-    "curl -o FILE http://localhost:PORT/debug/pprof/profile"
+    "curl -f -o FILE http://localhost:PORT/debug/pprof/profile"
 )
+# What only Go programs have; a profile need not have a function of the runtime.
+_OF_GO = re.compile(r"runtime\..*|main\.main|testing\.tRunner")
+_GO_BUILD = re.compile(r"[\w-]{10,}(/[\w-]{10,}){3}")  # the ID of a program that Go linked
 # Functions of releases in which the walk is a function of its own (Go 1.21 and later).
 _WALK_IS_A_FUNCTION = re.compile(
     r"runtime\.(\(\*mspan\)\.(specialFindSplicePoint|writeHeapBitsSmall)|heapSetType"
@@ -81,8 +109,13 @@ _WALK_IS_A_FUNCTION = re.compile(
     r"|(internal/)?weak\.|internal/runtime/"
 )
 _SHOWN = 10  # call sites
+_LONG = 120  # characters of a function's name
+_ARGUMENTS = re.compile(r"\[(?!\.\.\.)(?:[^\[\]]|\[\.\.\.\])*\]")
+_BOUNDS = {"lower": "≥ ", "upper": "≤ ", "": ""}
 _SITE = ["function", "calls", "caller", "own"]
-_TIMES = ["share", "walk", "removing"]
+_TIMES = ["share", "walk", "removing", "in_finalizers"]
+_PINNER = "runtime.(*Pinner).Pin"
+_OF_THE_WALK = ("larger_handles", "no_walk")
 
 
 class BadInput(GccostError):
@@ -97,35 +130,52 @@ def load(path: str) -> profiles.Profile:
         profile = profiles.read(Path(path))
     except GccostError as error:
         raise BadInput(error.message, path, _HINT) from None
-    if not any(name.startswith("runtime.") for name in profile.names):
+    if not _is_of_go(profile):
         raise BadInput(
-            "no sample is in Go's runtime: it is of another language, was stripped, or used no CPU",
+            "no sample is in Go's runtime or in a Go file: it is of another language, was "
+            "stripped, or used no CPU",
             path,
             _HINT,
         )
     return profile
 
 
+def _is_of_go(profile: profiles.Profile) -> bool:
+    files = profile.files
+    if profile.build_ids and not (profile.stacks or profile.unnamed):
+        return True  # a program that used no CPU has no function that could tell
+    return (
+        any(map(_OF_GO.fullmatch, profile.names))
+        or any(files.get(name, "").endswith(".go") for name in profile.names)
+        or any(map(_GO_BUILD.fullmatch, profile.build_ids))
+    )
+
+
 def explain(profile: profiles.Profile) -> dict[str, Any]:
     """Divide the time of a profile by phase and by who registers, as JSON has it.
 
     `share` is the sum of the phases; `parts` are these and what PARTS says of them. The
-    walk is an upper bound unless `walk_is_separate`. `remedies` has those of REMEDIES whose
-    part of registering is FEWEST samples or more: what each saves, at least if it is a
-    `lower_bound`, and what remains of `share`. `registered_anyway` is what registers weak
-    pointers, slabs and the types of Go's own packages. `kinds` has the programs of chapter 10
-    that register the same as a call site of FEWEST samples that is not Go's. A profile that
-    counts samples without their time has no `cpu_seconds`.
+    walk is an upper bound unless `walk_is_separate`. `objects_are` is how they end, as far as
+    samples of a caller's removing and of finalizing tell: CLOSED, FORGOTTEN or EITHER.
+
+    `remedies` has those of REMEDIES whose part of registering is FEWEST samples or more: what
+    each `saves`, and what `remains` of `share`, or None where chapter 8 did not measure that
+    change; the `bound` of these figures, "lower", "upper" or ""; and the `evidence`.
+    `registered_anyway` is what registers weak pointers, slabs and the types of Go's own packages,
+    and `go_registers` has what can be done about those of FEWEST samples. `kinds` has the
+    programs of chapter 10 that register the same as a call site of FEWEST samples that is not
+    Go's. A profile that counts samples without their time has no `cpu_seconds`.
     """
     total = profile.total + profile.unnamed
     fewest = (FEWEST - 1e-6) * profile.one_sample
-    separate = any(map(_WALK_IS_A_FUNCTION.match, profile.names))
+    separate = _is_walk_separate(profile)
     work = _work(profile, separate)
     registering = work[work["phase"] == "registering"]
     sites = registering.groupby(_SITE, sort=False)[_TIMES].sum()
     sites = sites.sort_values("share", ascending=False, kind="stable").reset_index()
     own = sites["own"].eq(True)
-    avoidable = sites.loc[own & sites["calls"].str.startswith("runtime."), _TIMES].sum()
+    users = own & sites["calls"].str.fullmatch(_REGISTERING).eq(True)
+    avoidable = sites.loc[users, _TIMES].sum()
     parts = work.groupby("phase")["share"].sum().reindex([*PARTS], fill_value=0.0)
     life = parts[[*stacks.PHASES]].sum()
     parts["rest"] = total - parts.sum()
@@ -133,8 +183,25 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     parts["functions"] = work.loc[work["phase"].eq("running") & work["frees"], "share"].sum()
 
     def share(time: float) -> float:
-        return rounded(float(time / total))
+        return rounded(float(time / total)) if total else 0.0
 
+    def samples(time: float) -> int:
+        return round(time / profile.one_sample) if profile.one_sample else 0
+
+    finalizing = parts["running"] - parts["functions"] + avoidable["in_finalizers"]
+    ends = _ends(samples(avoidable["removing"]), samples(finalizing))
+    closing = samples(avoidable["removing"])
+    ended = (
+        f"{_ENDS[ends] if closing else _UNSEEN}: {closing} samples of callers that remove a "
+        f"finalizer or cleanup, {samples(finalizing)} of running them"
+    )
+    evidence = dict.fromkeys(REMEDIES, ended) | {
+        "larger_handles": (
+            f"{samples(avoidable['walk'])} of {samples(avoidable['share'])} samples of the "
+            "program's own registering are in the walk"
+        ),
+        "no_walk": f"{samples(parts['walk'])} samples in the walk",
+    }
     slabs = [*filter(stacks.SLAB.fullmatch, profile.names)]
     enough = sites[own & (sites["share"] >= fewest)]
     sites[_TIMES] = sites[_TIMES].map(share)
@@ -143,38 +210,106 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
         "one_sample": share(profile.one_sample),
         "share": share(life),
         "walk_is_separate": separate,
-        "slabs_save": rounded(slabs_save()),
+        "objects_are": ends,
         "parts": parts.map(share).to_dict(),
-        "slabs": rounded(profile.share(slabs)),
-        "slabs_waiting": rounded(profile.share(stacks.SLOW_LOCK, within=[*slabs, "-"])),
+        "slabs": rounded(profile.share(slabs)) if total else 0.0,
+        "slabs_waiting": (
+            rounded(profile.share(stacks.SLOW_LOCK, within=[*slabs, "-"])) if total else 0.0
+        ),
         "registered_anyway": share(parts["registering"] - avoidable["share"]),
+        "go_registers": [
+            {"what": what, "share": share(time), **_advice(what)}
+            for what, time in _registered_by_go(registering).items()
+            if time >= fewest
+        ],
         "remedies": {
             remedy: {
-                "saves": share(saved),
-                "remains": share(life - saved),
-                "lower_bound": remedy == "none",  # which also frees earlier
+                "saves": None if saved is None else share(saved),
+                "remains": None if saved is None else share(life - saved),
+                "bound": _bound(remedy, separate),
+                "evidence": evidence[remedy],
             }
-            for remedy, (saved, estimated_from) in _saved(parts, avoidable, life).items()
+            for remedy, (saved, estimated_from) in _saved(parts, avoidable, life, ends).items()
             if estimated_from >= fewest
         },
-        "call_sites": sites.to_dict("records"),
+        "call_sites": sites.drop(columns="in_finalizers").to_dict("records"),
         "kinds": _kinds(enough),
         "not_shown": NOT_SHOWN,
     }
 
 
-def _saved(parts: pd.Series, avoidable: pd.Series, life: float) -> dict[str, Any]:
-    """What each remedy saves, and the time that this is estimated from."""
+def _is_walk_separate(profile: profiles.Profile) -> bool:
+    """Whether the profile shows the walk as a function.
+
+    It is one in Go 1.21 and later, but inlined: profiles of who does not expand inlined calls
+    have its callers only. Where other calls are expanded, a walk that is not there took no time.
+    """
+    registers = (
+        stack[-1] in stacks.WALKING
+        for phase, stack, _, _ in stacks.classified(profile)
+        if phase == "registering"
+    )
+    if stacks.SPLICE_POINT[0] in profile.names:
+        return True
+    if not any(map(_WALK_IS_A_FUNCTION.match, profile.names)):
+        return False
+    return profile.inlined or not any(registers)
+
+
+def _ends(removing: float, finalizing: float) -> str:
+    """How most objects end, from samples of callers' removing and of finalizing."""
+    apart = (removing - finalizing) / math.sqrt(max(removing + finalizing, 1))
+    if apart > _SIGMAS and removing > _TIMES_AS_MANY * finalizing:
+        return CLOSED
+    if removing < 0.5 or (apart < -_SIGMAS and finalizing > _TIMES_AS_MANY * removing):
+        return FORGOTTEN
+    return EITHER
+
+
+def _bound(remedy: str, separate: bool) -> str:
+    if remedy == "none":  # which also frees earlier
+        return "lower"
+    return "" if separate or remedy not in _OF_THE_WALK else "upper"
+
+
+@cache
+def _of_go_registers() -> dict[str, dict[str, str]]:
+    """What registers inside Go's own packages, by what it is: see data/go-registers.csv."""
+    table = schema.columns("function what registers remedy")
+    return {row.pop("what"): row for row in schema.rows(paths.GO_REGISTERS, table)}
+
+
+def _advice(what: str) -> dict[str, str]:
+    row = _of_go_registers()[what]
+    return {"registers": row["registers"], "remedy": row["remedy"]}
+
+
+def _registered_by_go(registering: pd.DataFrame) -> dict[str, float]:
+    """The time (ns) of registering by types of Go's own packages, by what they are."""
+    times = registering.groupby("go", sort=False)["share"].sum().drop("", errors="ignore")
+    return {str(what): time for what, time in times.sort_values(ascending=False).items()}
+
+
+def _saved(
+    parts: pd.Series, avoidable: pd.Series, life: float, ends: str
+) -> dict[str, tuple[float | None, float]]:
+    """What each remedy saves, None if it was not measured, and the time that it rests on."""
     # Who registers what says whose marking, sweeping and running it is.
     part = avoidable["share"] / max(parts["registering"], 1)
     closing = (life - parts["resolving"] - parts["functions"]) * part
-    # If removing takes longer than finalizing, most objects are closed.
-    closed = avoidable["removing"] > parts["running"] - parts["functions"]
+    long = avoidable["walk"] >= _LONG_WALK * avoidable["share"]
+    measured = {FORGOTTEN: slabs_save, CLOSED: closed_slabs_save}
     return {
-        "net": (avoidable["share"], avoidable["share"] * closed),
-        "none": (closing, avoidable["share"] * (not closed)),
-        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"]),
-        "slabs": (closing * slabs_save(), avoidable["share"]),
+        "net": (
+            avoidable["share"] * net_saves() if ends == CLOSED else None,
+            avoidable["share"] * (ends != FORGOTTEN),
+        ),
+        "none": (closing, avoidable["share"] * (ends != CLOSED)),
+        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"] * long),
+        "slabs": (
+            closing * measured[ends]() if ends in measured else None,
+            avoidable["share"],
+        ),
         "no_walk": (parts["walk"], parts["walk"]),
     }
 
@@ -184,27 +319,53 @@ def _work(profile: profiles.Profile, separate: bool) -> pd.DataFrame:
 
     `function` and `calls` are the nearest function outside the runtime, and what it calls; `own`
     is whether it is neither of Go's packages nor of slabs. `caller` is the program's function
-    that calls it, and that function's caller if it is of the same package. `frees` is whether
-    the program's own function runs. `share` is the time (ns), `walk` and `removing` what of it
-    is in the walk, and in removing a special.
+    that calls it, and that function's caller if it is of the same package; or what runs
+    finalizers. `go` is what of Go's own packages registers, if it is one. `frees` is whether
+    the program's own function runs. `share` is the time (ns), `walk` what of it is in the walk,
+    `removing` in removing a special for a caller, and `in_finalizers` below a finalizer or
+    cleanup, whose own Close is no caller's.
     """
+    go = stacks.of_go(profile)
+    outer = {name for name in profile.names if stacks.is_outside(name, go)}
+    removers = {name for name in profile.names if _REMOVING.fullmatch(name)}
+    runners = {name for name in profile.names if stacks.RUNNERS.fullmatch(name)}
     rows = []
     for phase, stack, at, time in stacks.classified(profile):
-        outside = [i for i in range(at + 1) if stacks.is_outside(stack[i])]
+        outside = [i for i in range(at + 1) if stack[i] in outer]
         function = stack[outside[-1]] if outside else "(unknown)"
-        calls = stack[outside[-1] + 1 if outside else 0].split("[")[0]
-        own = not stacks.is_go(function) and not stacks.SLAB.fullmatch(function)
-        above = [
-            f for f in reversed(stack[:at]) if "." in f and not stacks.is_go(f) and f != function
-        ]
+        calls = stack[outside[-1] + 1 if outside else 0].partition("[")[0]
+        pinned = _PINNER in stack[: at + 1]
+        own = not (pinned or function in go or stacks.SLAB.fullmatch(function))
+        above = [f for f in reversed(stack[:at]) if "." in f and f not in go and f != function]
         helped = above and stacks.package(above[0]) == stacks.package(function)
-        caller = ", by ".join(above[: 2 if helped else 1])
-        frees = any(map(stacks.is_outside, stack[at:]))
+        running = [f for f in stack[:at] if f in runners]
+        caller = ", by ".join(above[: 2 if helped else 1] or running[-1:])
+        of_go = _type_of_go(stack[: at + 1], go) if phase == "registering" else ""
+        frees = not outer.isdisjoint(stack[at:])
         walks = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
-        removes = any(map(_REMOVING.fullmatch, stack))
-        times = [float(time) * each for each in (1, walks, removes)]
-        rows.append((phase, function, calls, caller, own, frees, *times))
-    return pd.DataFrame(rows, columns=["phase", *_SITE, "frees", *_TIMES])
+        removes = not running and not removers.isdisjoint(stack)
+        times = [float(time) * each for each in (1, walks, removes, bool(running))]
+        rows.append((phase, function, calls, caller, own, of_go, frees, *times))
+    return pd.DataFrame(rows, columns=["phase", *_SITE, "go", "frees", *_TIMES])
+
+
+def _type_of_go(stack: tuple[str, ...], go: frozenset[str]) -> str:
+    """What of Go's own packages registers at the end of a stack; empty if nothing does."""
+    at = len(stack)
+    while at and (stack[at - 1] in go or "." not in stack[at - 1]):
+        at -= 1
+    return _named(stack[at:])
+
+
+@cache
+def _named(called: tuple[str, ...]) -> str:
+    """The first row of data/go-registers.csv that one of these functions of Go matches."""
+    *specific, (others, _) = _of_go_registers().items()
+    for what, row in specific:
+        if any(re.fullmatch(row["function"], each) for each in called):
+            return what
+    calls = [each for each in called if not each.startswith(stacks.RUNTIME)]
+    return others if calls else ""
 
 
 def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
@@ -218,20 +379,44 @@ def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
-    recording = Recording(remedies.STUDY, reference(remedies.STUDY))
     each, slabs, manual = (f"Turns{way}/goroutines=1" for way in ("Finalizer", "Adopted", "Manual"))
-    saved = SavedShare(each, slabs, manual, "settled_ns")
-    return saved.on(recording, TODAY_GO).value
+    return _measured(remedies.STUDY, SavedShare(each, slabs, manual, "settled_ns"))
+
+
+@cache
+def closed_slabs_save() -> float:
+    """The same if all objects are closed."""
+    return _measured(wrappers.STUDY, _closed_with("Adopted"))
+
+
+@cache
+def net_saves() -> float:
+    """The share (0 to 1) of a finalizer's cost that a recycled net saves if all are closed."""
+    return _measured(wrappers.STUDY, _closed_with("Guardian"))
+
+
+def _closed_with(way: str) -> SavedShare:
+    each, other = (
+        f"Wrapper{name}/bytes={size}/forgotten=0" for name, size in (("Finalizer", 64), (way, 24))
+    )
+    return SavedShare(each, other, "WrapperFree/bytes=24", "settled_ns")
+
+
+def _measured(study: Study, saved: SavedShare) -> float:
+    return saved.on(Recording(study, reference(study)), TODAY_GO).value
 
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:
     """Write what `explain` found for reading."""
     if seconds := answer["cpu_seconds"]:
         yield f"{plain(seconds)} s of CPU time."
+    if not answer["one_sample"]:
+        yield "The profile has no samples: the program used no CPU time while it was taken."
+        return
     yield f"One sample is {percent(answer['one_sample'])} of the CPU time."
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])}."
     yield from (_line(answer["parts"][part], words) for part, words in PARTS.items())
-    if not answer["walk_is_separate"]:
+    if answer["parts"]["walk"] and not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."
     if slabs := answer["slabs"]:
         waiting = percent(answer["slabs_waiting"])
@@ -241,8 +426,8 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield "Who registers or removes them:"
     for site in sites[:_SHOWN]:
         walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
-        caller = f", called by {site['caller']}" if site["caller"] else ""
-        yield _line(site["share"], f"{site['function']} ({site['calls']}{walk}){caller}")
+        caller = f", called by {_short(site['caller'])}" if site["caller"] else ""
+        yield _line(site["share"], f"{_short(site['function'])} ({site['calls']}{walk}){caller}")
     if others := [site["share"] for site in sites[_SHOWN:]]:
         yield _line(sum(others), f"{len(others)} others")
     for kind in answer["kinds"]:
@@ -258,17 +443,32 @@ def _remedies(answer: dict[str, Any]) -> Iterator[str]:
     if anyway := answer["registered_anyway"]:
         yield f"Closing and slabs save none of the {percent(anyway)} of weak pointers, slabs and"
         yield "Go's own types, such as os.File and net.Conn, which register even if closed."
+    for each in answer["go_registers"]:
+        yield _line(each["share"], f"{each['what']}: {each['remedy']}")
     if not answer["remedies"]:
         yield f"Nothing is proposed: what could be saved has fewer than {FEWEST} samples."
         return
     yield "What would help: the share of the CPU time saved, and what would remain of these phases:"
-    part = f": {percent(answer['slabs_save'])}"
     for remedy, shares in answer["remedies"].items():
-        saves = "≥ " * shares["lower_bound"] + percent(shares["saves"])
-        words = REMEDIES[remedy] + part * (remedy == "slabs")
-        yield f"{saves:>10}  {percent(shares['remains']):>8}  {words}"
-    yield "No remedy saves the program's own functions, which have to free in any case."
+        saves, remains = "not known", ""
+        if shares["saves"] is not None:
+            saves = _BOUNDS[shares["bound"]] + percent(shares["saves"])
+            remains = percent(shares["remains"])
+        yield f"{saves:>10}  {remains:>8}  {REMEDIES[remedy]}"
+        yield f"{'':>20}  because: {shares['evidence']}"
+    if answer["objects_are"] == EITHER and {"net", "none"} <= answer["remedies"].keys():
+        yield "Two profiles of this program may give two answers: take a longer one. If most"
+        yield "objects are closed, the net helps; if most are forgotten, it slows the program down."
+    yield "Slabs and the net: if they save the part that they save in chapter 8, where all objects"
+    yield "are closed, or all forgotten. No remedy saves the program's own functions, which free."
+
+
+def _short(name: str) -> str:
+    """A function without its type arguments, if they are long."""
+    while len(name) > _LONG and (short := _ARGUMENTS.sub("[...]", name)) != name:
+        name = short
+    return f"{name:.300}"
 
 
 def _line(share: float, words: str) -> str:
-    return f"{percent(share):>10}  {words:.300}"
+    return f"{percent(share):>10}  {words:.600}"

@@ -20,6 +20,7 @@ ARTIFACT = ROOT / "docs" / "artifact.md"
 PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"
 GO_PACKAGES = ROOT / "data" / "go-packages.txt"
+GO_REGISTERS = ROOT / "data" / "go-registers.csv"
 BENCHMARKS = ROOT / "data" / "benchmarks.csv"
 CACHE = ROOT / ".cache"
 

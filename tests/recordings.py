@@ -218,10 +218,16 @@ def of_job(job: Job, metrics: Metrics) -> benchfmt.Sample:
     return benchfmt.Sample(name, job["n"] or 1000, metrics, values, procs)
 
 
-def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:
+def write_profile(
+    path: Path,
+    stacks: Stacks,
+    unit: str = "nanoseconds",
+    files: Mapping[str, str] = {},
+    build_id: str = "",
+) -> Path:
     """Write a profile.proto of stacks (outermost first), with one location per function.
 
-    A value is a number of samples, of 1 ns each.
+    A value is a number of samples, of 1 ns each. `files` has the source files of functions.
     """
     message = profiles._message()()
     strings = ["", "samples", "count", "cpu", unit]
@@ -233,9 +239,15 @@ def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path
             if name not in ids:
                 ids[name] = len(ids) + 1
                 strings.append(name)
-                message.function.add(id=ids[name], name=len(strings) - 1)
+                function = message.function.add(id=ids[name], name=len(strings) - 1)
+                if name in files:
+                    strings.append(files[name])
+                    function.filename = len(strings) - 1
                 message.location.add(id=ids[name]).line.add(function_id=ids[name])
         message.sample.add(location_id=[ids[n] for n in reversed(stack)], value=[value, value])
+    if build_id:
+        strings.append(build_id)
+        message.mapping.add(build_id=len(strings) - 1)
     message.string_table.extend(map(str.encode, strings))
     path.write_bytes(gzip.compress(message.SerializeToString()))
     return path

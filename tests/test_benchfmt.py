@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gccost.errors import GccostError
-from gccost.run.benchfmt import Sample, format_line, parse, read
+from gccost.run.benchfmt import Sample, format_line, implausible, parse, read
 
 GOOD = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=default\t1600000\t60.61 ns/op\t3 round"
 
@@ -79,6 +79,30 @@ def test_a_bad_line_is_reported_and_the_rest_is_used(line, why):
     assert why in problem.why
     assert str(problem).startswith("lemire.txt:3: ")
     assert len(str(problem).encode()) < 250  # so it can be printed
+
+
+@pytest.mark.parametrize(
+    ("n", "metrics", "plausible"),
+    [
+        (36, {"ns/op": 100e9}, True),  # an hour
+        (37, {"ns/op": 100e9}, False),
+        (1, {"ns/op": 3600e9}, True),
+        (1, {"ns/op": 3601e9}, False),
+        (1, {"ns/op": 100, "elapsed-s": 3600}, True),
+        (1, {"ns/op": 100, "elapsed-s": 3601}, False),
+        (1, {"ns/op": 0.1}, True),
+        (1, {"ns/op": 0.09}, False),
+        (1, {"ns/op": 100, "round": 0}, False),
+        (1, {"ns/op": 100, "round": 1.5}, False),
+        (1, {"ns/op": 100, "c-allocated": 3, "c-freed": 2, "c-unfreed-loop": 1}, True),
+        (1, {"ns/op": 100, "c-allocated": 3, "c-freed": 3, "c-unfreed-loop": 1}, False),
+        (1, {"ns/op": 100, "c-unfreed-drained": 1}, False),
+        (1, {"ns/op": 100, "c-misfreed": 1}, False),
+    ],
+)
+def test_what_no_measurement_can_be_is_rejected(n, metrics, plausible):
+    sample = Sample("X", n, {"round": 1.0, **metrics})
+    assert (implausible(sample) == "") == plausible
 
 
 def test_a_loop_may_leave_fewer_blocks_than_it_found():

@@ -236,6 +236,19 @@ def test_each_release_is_one_block_with_baselines_throughout():
         assert max(places) > 0.6
 
 
+def test_baselines_are_spread_evenly_over_a_round():
+    for seed in range(100):
+        order = campaign.in_order(LEMIRE.jobs.values(), random.Random(seed))
+        for _, group in groupby(order, key=itemgetter("release")):
+            block = list(group)
+            names = Counter(job["name"] for job in block)
+            for name, count in names.items():
+                places = [i / len(block) for i, job in enumerate(block) if job["name"] == name]
+                # The nth of so many lies in the nth part, but for the scatter of the others.
+                off = [abs(place - (i + 0.5) / count) for i, place in enumerate(places)]
+                assert max(off) < 0.5 / count + 0.2
+
+
 AUTO_OPEN, DUMMY_OPEN = (OpenQuestion((NAMES[case],), 1) for case in (AUTO, DUMMY))
 WIDE_DUMMY = replace(DUMMY_OPEN, rounds=10, rank=Rank.FIGURE, width=0.5)
 FIRST = 4 * (9 + 7 + 4)  # seconds of the first rounds

@@ -86,6 +86,22 @@ def test_each_rule_applies_its_bounds_and_margin(rule, figure, low, high):
         assert rule.judge(interval(*ends), figure).label is label, ends
 
 
+@pytest.mark.parametrize(
+    ("rule", "value", "label"),
+    [
+        (AtMost(margin=1.0), 0.0, HOLDS),  # none of none
+        (AtLeast(margin=1.0), 1.0, HOLDS),
+        (AtMost(margin=1.0), 1.0, HOLDS),
+        (AtMost(), 1.05, UNDECIDED),
+        (AtLeast(), 1 / 1.05, UNDECIDED),
+    ],
+    ids=str,
+)
+def test_a_count_on_its_bound_is_within_it(rule, value, label):
+    bound = 0.0 if value == 0 else 1.0
+    assert rule.judge(interval(value, value), bound).label is label
+
+
 LIKELY, UNLIKELY, NO_OTHER = (0.4, 0.4), (1e-4, 1e-4), (math.nan, math.nan)  # p
 
 
@@ -117,6 +133,8 @@ def test_rules_that_need_more_than_one_interval(rule, figure, intervals, label):
         (1.0, 1, 1, HOLDS),
         (1.0, 0, 1, FAILS),
         (0.1, 0, 20, UNDECIDED),  # 21 % could still show it
+        (0.1, 0, 43, UNDECIDED),  # 10.2 %, at 99 %; of 95 % 29 would do
+        (0.1, 0, 44, FAILS),
         (0.1, 0, 60, FAILS),
     ],
 )

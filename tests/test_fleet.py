@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import recordings
 from campaigns import assert_complete, assert_no_process_stays, gccost
-from faketools import FakeTools, wait_for
+from distributed import Client
+from distributed.comm.addressing import get_address_host
+from faketools import PATIENCE, FakeTools, wait_for
 
 from gccost import paths
 from gccost.judging import reference
@@ -84,6 +89,84 @@ def test_an_unreachable_scheduler_is_named(monkeypatch):
     assert done.exit_code == 1
     assert "tcp://127.0.0.1:9: the scheduler cannot be reached" in done.stderr
     assert "dask scheduler" in done.stderr
+
+
+DOCUMENT = paths.ROOT / "docs" / "elsewhere.md"
+
+
+def printed() -> dict[str, str]:
+    """Each command that starts a part of Dask, by where it is printed."""
+    unreachable = gccost("fleet", "--scheduler", "tcp://127.0.0.1:9").stderr
+    places = {"the document": DOCUMENT.read_text(), "the message": unreachable}
+    places["the help"] = gccost("fleet", "--help").stdout
+    return {
+        f"{place} {n}": command
+        for place, text in places.items()
+        for n, command in enumerate(re.findall(r"\bdask (?:scheduler|worker) [^\n'`]*", text))
+    }
+
+
+def listening(process: subprocess.Popen[bytes]) -> set[str]:
+    """The addresses on which a process and its children listen."""
+    found = set()
+    for each in [psutil.Process(process.pid), *psutil.Process(process.pid).children(True)]:
+        with suppress(psutil.NoSuchProcess):
+            connections = each.net_connections("inet")
+            found |= {one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN}
+    return found
+
+
+def test_every_place_that_prints_a_command_of_dask_is_known(monkeypatch):
+    monkeypatch.setattr(fleet, "CONNECT_SECONDS", 0.2)
+    assert len(printed()) == 6
+    texts = (
+        path.read_text(encoding="utf-8")
+        for folder, pattern in ((paths.ROOT, "*.md"), (paths.NOTEBOOKS, "*.ipynb"))
+        for path in folder.rglob(pattern)
+        if ".venv" not in path.parts and path != DOCUMENT
+    )
+    assert not [text for text in texts if re.search("dask[ -](scheduler|worker)", text)]
+
+
+@pytest.mark.slow
+def test_dask_as_printed_listens_on_loopback_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet, "CONNECT_SECONDS", 0.2)
+    started = []
+
+    def start(command: str) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", *shlex.split(command)]
+        with (tmp_path / "log").open("ab") as log:
+            process = subprocess.Popen(words, cwd=tmp_path, stdout=log, stderr=log)
+        started.append(process)
+        return process
+
+    try:
+        commands = printed()
+        schedulers = {place: c for place, c in commands.items() if c.startswith("dask scheduler")}
+        workers = {place: c for place, c in commands.items() if c.startswith("dask worker")}
+        file = tmp_path / "scheduler.json"
+        for place, command in schedulers.items():
+            file.unlink(missing_ok=True)
+            # The port may be taken on this machine; nothing else is changed.
+            scheduler = start(f"{command} --port 0 --scheduler-file {file}")
+            assert wait_for(lambda: file.exists() and file.read_text().endswith("}")), place
+            assert listening(scheduler) == {"127.0.0.1"}, place
+        address = json.loads(file.read_text())["address"]
+        for command in workers.values():
+            start(re.sub(r"ADDRESS|tcp://127.0.0.1:8786", address, command))
+        with Client(address, timeout=PATIENCE) as client:
+            client.wait_for_workers(len(workers))
+            found = client.scheduler_info(-1)["workers"]
+        # A machine is known by its worker's address, so two on loopback need two.
+        assert {get_address_host(each) for each in found} == {"127.0.0.1", "127.0.0.2"}
+        for process in started[len(schedulers) :]:
+            assert listening(process) <= {"127.0.0.1", "127.0.0.2"}
+            assert listening(process)
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
 
 
 @pytest.fixture

@@ -23,7 +23,9 @@ from gccost.cases import jobs
 from gccost.cases.settings import Settings
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import metrics
-from gccost.costs.costs import VALUES
+from gccost.costs.costs import RECORDED, VALUES
+from gccost.costs.method import Figure, Sitting
+from gccost.costs.samples import of_run
 from gccost.errors import GccostError, nearest
 from gccost.judging import ledger, opening
 from gccost.judging.quantities import Ratio
@@ -399,3 +401,22 @@ def test_a_title_that_lacks_a_figure_states_no_finding(monkeypatch):
     with gccost.chart("some", title, pd.DataFrame({"value": [1]})):
         plt.figure()
     assert [chart.title for chart in shown] == ["Measured values"]
+
+
+def test_the_sittings_of_a_cost_are_those_of_the_run_that_it_is_from():
+    def figure(*values: float, **more: Any) -> Figure:
+        made = {float(i): Sitting(each, 0.01 * each, 5) for i, each in enumerate(values, 1)}
+        return Figure(made, 0.02, 5 * len(values), **more)
+
+    both = figure(10.0, recorded=figure(20.0, 30.0))
+    for source, values in (("", [10.0]), (RECORDED, [20.0, 30.0])):
+        row = pd.Series({"source": source, "figure": both})
+        assert list(gccost.sittings(row)["value"]) == values
+
+
+def test_the_time_of_an_operation_is_also_that_of_its_process(tmp_path):
+    run = recordings.record(tmp_path, rounds=3)
+    frame = of_run(run).frame
+    expected = 1e9 * frame["elapsed_s"] / frame["operations"]
+    assert frame["elapsed_ns"].notna().any()
+    pd.testing.assert_series_equal(frame["elapsed_ns"], expected, check_names=False)

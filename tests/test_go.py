@@ -81,6 +81,14 @@ def test_what_others_use_passes_its_tests_on_the_oldest_release():
     print(go("test", "-short", "./guardian", version=DOCUMENT_GO))
 
 
+@pytest.mark.parametrize("version", ["1.25.14", "1.26.11", "1.27.4"])
+def test_what_the_readme_of_slab_says_of_checkfinalizers_holds(version):
+    tests = "CheckFinalizers|GoMemoryIsKept|BlockedTimer|BlockedFinalizerStops"
+    printed = go("test", "-count=1", "-v", f"-run={tests}", ".", folder=SLAB, version=version)
+    assert printed.count("--- PASS") == 6
+    assert "SKIP" not in printed
+
+
 @pytest.mark.parametrize("package", LOAD_DEPENDENT)
 def test_a_load_dependent_go_test_passes_in_one_of_four_attempts(package):
     command = ("test", "-count=1", "-run", LOAD_DEPENDENT[package], f"./{package}")

@@ -431,6 +431,13 @@ def test_amounts_are_medians():
     assert amount([-1, 0, 0, 1]).half_width == inf
 
 
+@pytest.mark.parametrize(("metric", "value"), [("MB_per_s", 400), ("parse_ns", 25), ("score", 100)])
+def test_a_cost_of_a_sitting_has_the_metrics_own_unit(metric, value):
+    frame = pd.DataFrame({"name": "", "sitting": 1.0, "round": range(3)})
+    figure = Costs(frame.assign(**{metric: [10.0, 100.0, 1000.0]})).cost("", metric)
+    assert [each.value for each in figure.sittings.values()] == [pytest.approx(value)]
+
+
 def test_heterogeneity_detects_scattered_ratios_among_two_or_more():
     """p < 0.01 for about 1 % of agreeing sets, but for 90 % of sets with one ratio 15 % off."""
     assert isnan(heterogeneity([(2.0, 0.1), (2.0, nan)]))

@@ -202,3 +202,14 @@ def test_an_unknown_name_is_answered_with_known_ones(ask, known):
     with pytest.raises(GccostError) as error:
         ask()
     assert known in error.value.hint
+
+
+def test_an_own_run_of_a_release_that_no_table_has_names_it(tmp_path, reference, monkeypatch):
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
+    run = recordings.record(tmp_path / "runs")
+    for file in (run.jobs_csv, run.samples_txt):
+        file.write_text(file.read_text().replace(TODAY_GO, "1.99.1"))
+    said = notice(gccost.open("lemire"))
+    assert f"The run {run.name} has samples of Go 1.99.1, which data/releases.csv does not" in said
+    assert "gccost release 1.99.1" in said
+    assert "does not list" not in notice(gccost.open("siebenmann"))

@@ -19,12 +19,14 @@ from conftest import FakeMachine
 from faketools import script, wait_for
 
 from gccost import paths
+from gccost.cases import jobs
 from gccost.cases.cases import BUDGETS
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.claims import Study
 from gccost.measuring import pack, packed, planning
 from gccost.measuring.languages import of
+from gccost.run import jobtable
 from gccost.run.runs import all_runs
 from gccost.studies import STUDIES
 
@@ -91,6 +93,18 @@ def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
     copy, _ = reference.add(measured.folder.with_name(f"{measured.name}.tar.gz"), ALL)
     assert copy.reading().samples == measured.reading().samples
     assert copy.manifest()["compilers"] == {"C compiler": "cc 1.0"}
+
+
+def test_a_pack_measures_each_of_its_layouts(unpacked, monkeypatch):
+    monkeypatch.setattr(paths, "ROOT", unpacked)
+    made = packed.plan(packed.load(unpacked), jobtable.read(unpacked / "jobs.csv"))
+    for job in made.pool.values():
+        what = jobs.build(job)
+        files = made.pack["builds"][packed.build_name(what)]
+        layouts = range(2 * len(files))
+        chosen = [made.build(what, layout, unpacked, None).name for layout in layouts]
+        assert len({*files}) > 1
+        assert chosen == [Path(file).name for file in files] * 2
 
 
 def test_an_interrupted_packing_keeps_the_previous_pack(machine, tmp_path, monkeypatch):

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import json
+import lzma
+import math
+import zipfile
 
+import pandas as pd
 import pytest
 import recordings
 from pandas import NA
@@ -13,6 +20,7 @@ import gccost
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.run import benchfmt
+from gccost.showing import reading
 
 TWO = """goos: linux
 pkg: example.org/one
@@ -242,3 +250,147 @@ def test_the_lines_in_the_readme_of_slab_compare_own_benchmarks(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     exec(text.split("```python\n")[1].split("```")[0], {})  # noqa: S102
     assert "\n0.201× (" in capsys.readouterr().out
+
+
+def zipped(**files: bytes) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:  # stored, as by some tools
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+SIX = "".join(f"BenchmarkFree-8 \t 100 \t {ns} ns/op\n" for ns in (61, 59, 60, 62, 58, 60)).encode()
+ZSTD = b"\x28\xb5\x2f\xfd" + bytes(20)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(SIX),
+        bz2.compress(SIX),
+        lzma.compress(SIX),
+        zipped(bench=SIX),
+        zipped(bench=SIX, profile=bytes(99), readme=b"no results"),
+        zipped(bench=gzip.compress(SIX)),
+        zipped(bench=SIX.decode().encode("utf-16")),
+        gzip.compress(SIX.decode().encode("utf-16")),
+    ],
+)
+def test_a_compressed_file_with_one_text_is_read(content, tmp_path):
+    path = tmp_path / "bench"
+    path.write_bytes(content)
+    assert list(gccost.read(path).ns) == list(gccost.read(SIX).ns)
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "hint"),
+    [
+        (zipped(old=SIX, new=SIX), "a zip file with 2 texts: old, new", "name the files"),
+        (zipped(a=b"x"), "a zip file with no output of a benchmark", "unpack it"),
+        (zipped(a=SIX)[:60], "cannot be unpacked", "unpack it first"),
+        (gzip.compress(SIX)[:-9], "cannot be unpacked", "unpack it first"),
+        (gzip.compress(bytes(3 << 20)), "unpacks to more than 2 MiB", "unpack it first"),
+        (zipped(a=gzip.compress(bytes(3 << 20))), "more than 2 MiB", "unpack it first"),
+        (zipped(a=bytes(3 << 20)), "more than 2 MiB", "unpack it first"),
+    ],
+)
+def test_a_compressed_file_that_cannot_be_read_is_named(content, what, hint, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_UNPACKED", 2 << 20)
+    path = tmp_path / "bench"
+    path.write_bytes(content)
+    with pytest.raises(GccostError) as raised:
+        gccost.read(path)
+    assert what in raised.value.message
+    assert hint in raised.value.hint
+    assert raised.value.location == str(path)
+
+
+def test_a_file_of_zstd_is_named_where_python_cannot_read_it(tmp_path):
+    path = tmp_path / "bench.txt.zst"
+    path.write_bytes(ZSTD)
+    with pytest.raises((GccostError, ValueError), match="zstd"):
+        gccost.read(path)
+
+
+def test_lists_and_open_files_are_read(tmp_path):
+    files = [tmp_path / name for name in ("old.txt", "new.txt")]
+    for file in files:
+        file.write_bytes(SIX)
+    both = gccost.read(*files)
+    for sources in (files, tuple(map(str, files)), iter(files)):
+        pd.testing.assert_frame_equal(gccost.read(sources), both)
+    lines = SIX.decode().split("\n")
+    one = gccost.read(SIX.decode())
+    for source in (lines, ["goos: linux", *lines, "PASS"], SIX, io.StringIO(SIX.decode())):
+        pd.testing.assert_frame_equal(gccost.read(source), one)
+    for mode in ("r", "rb"):
+        with files[0].open(mode) as file:
+            pd.testing.assert_frame_equal(gccost.read(file), one)
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ([], "the list is empty"),
+        (None, "a NoneType is neither"),
+        (5, "a int is neither"),
+        ({"a": 1}, "a dict is neither"),
+        (pd.DataFrame(), "a DataFrame is neither"),
+        ([5], "a int is neither"),
+        (b"", "it is empty"),
+        (io.StringIO(""), "it is empty"),
+        (["PASS", "ok  \tpkg\t1.2s"], "it holds no result"),
+        (["missing.txt"], "cannot be read"),
+    ],
+)
+def test_what_is_neither_a_file_nor_a_text_is_named(source, what):
+    with pytest.raises(GccostError, match=what):
+        gccost.read(source)
+
+
+@pytest.mark.parametrize("name", ["round", "sitting"])
+@pytest.mark.parametrize("kind", ["unit", "key"])
+def test_metrics_and_keys_named_like_ours_change_no_cost(name, kind):
+    plain = "".join(f"BenchmarkAgree-8 1 {100 + i} ns/op\n" for i in range(8))
+    if kind == "unit":
+        text = plain.replace("ns/op", f"ns/op 3 {name}", 4).replace("op\n", f"op 4 {name}\n")
+    else:
+        text = (
+            plain.replace("Agree-8", f"Agree/{name}=1-8") + f"BenchmarkAgree/{name}=2-8 1 5 ns/op\n"
+        )
+    frame = gccost.read(text)
+    frame = frame[frame["ns"] > 5]
+    wanted, cost = gccost.cost(gccost.read(plain)), gccost.cost(frame)
+    assert cost["rounds"] == 8
+    assert list(cost[:5]) == list(wanted[:5])
+    assert name in frame
+
+
+def test_the_rounds_of_a_run_that_was_read_are_used(tmp_path):
+    run = recordings.record(tmp_path, rounds=3)
+    run.samples_txt.write_text(f"gccost-format: 4\n{run.samples_txt.read_text()}")
+    frame = gccost.read(run.samples_txt)
+    assert frame.attrs["of_a_run"]
+    one = frame[frame.benchmark == "AllocateFree"]
+    one = one.groupby([*frame.attrs["keys"]], dropna=False).apply(gccost.cost).iloc[0]
+    assert one["rounds"] == 3
+
+
+def test_values_that_are_not_finite_are_kept_and_told(capsys):
+    values = [100, 101, "NaN", "+Inf", 104, 105, "-Inf"]
+    text = "".join(f"BenchmarkX-8 1 {value} ns/op\n" for value in values)
+    frame = gccost.read(text)
+    assert len(frame) == 7
+    assert math.isinf(frame["ns"][3])
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        f"the text:{line}: ns/op is {value} (kept; gccost.cost leaves it out)"
+        for line, value in ((3, "nan"), (4, "inf"), (7, "-inf"))
+    ]
+    cost = gccost.cost(frame)
+    assert cost["n"] == 4
+    assert cost["value"] == gccost.cost(frame[frame["ns"].between(100, 105)])["value"]
+    assert "ns: 3 of 7 values are NaN or infinite, and are left out" in capsys.readouterr().out
+    gccost.read("BenchmarkX-8 1 NaN ns/op\n" * 9)
+    assert capsys.readouterr().out.endswith("the text: 4 more values are not finite\n")

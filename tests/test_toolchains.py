@@ -103,6 +103,23 @@ def test_a_missing_release_is_reported_with_what_go_says(go, tmp_path):
     assert proxies == ["file:///nowhere", "https://proxy.invalid"]  # fetched only if not found
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "go: module cache not found: neither GOMODCACHE nor GOPATH is set",
+        "build cache is required, but could not be located: GOCACHE is not defined and neither "
+        "$XDG_CACHE_HOME nor $HOME are defined",
+    ],
+)
+def test_a_missing_home_is_named_instead_of_the_network(go, said):
+    go(f"echo '{said}' >&2; exit 1")
+    with pytest.raises(MissingTool) as raised:
+        toolchains.fetch(TODAY_GO)
+    assert "no folder" in raised.value.message
+    assert "set HOME" in raised.value.hint
+    assert "online" not in str(raised.value)
+
+
 @pytest.mark.parametrize("answer", ["", "devel", "go1.27.4", r"\377\376\n/\n", "no program"])
 def test_a_go_with_unusable_output_is_skipped(bare, answer):
     script(bare / "go", f"printf '{answer}'")
@@ -181,6 +198,13 @@ def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare):
 def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
     real = compiler_on(bare, "elsewhere")
     zig = script(standins.FOLDER / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
-    compiler = ccompilers.find()
+    said: list[str] = []
+    compiler = ccompilers.fetch(said.append)
+    # Its first program takes minutes, so a line says what goes on.
+    assert said == [
+        "C compiler: the first program of zig cc takes minutes, because it builds its libc"
+    ]
+    assert ccompilers.fetch(said.append) == compiler
+    assert len(said) == 1
     assert compiler.source == "ziglang wheel"
     assert str(zig) in Path(compiler.command[0]).read_text()

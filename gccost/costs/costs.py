@@ -106,13 +106,28 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
         made: pd.Series = study.cost(samples, metric)
         return made
     alone = pd.DataFrame({"round": range(len(samples)), "sitting": 1.0}, samples.index)
-    known = samples.reindex(columns=[*alone]).combine_first(alone).assign(name="")
-    values = samples.get(metric, pd.Series(dtype=float))
+    # Others may have metrics and keys of these names.
+    known = samples.reindex(columns=[*alone]).combine_first(alone) if _of_a_run(samples) else alone
+    known = known.assign(name="")
+    values = _finite(samples.get(metric, pd.Series(dtype=float)), metric)
     zeros = say_zeros(values, metric, "so the cost is the median of all")
     signed = is_signed(metric) or zeros
     column = "value" if signed else metric  # a column that is not known is a count
     of_one = Costs(known.assign(**{column: values}))
     return series(of_one.cost("", column), signed=signed)
+
+
+def _of_a_run(samples: pd.DataFrame) -> bool:
+    """Whether the columns `round` and `sitting` are those of a run; see `gccost.read`."""
+    return bool(samples.attrs.get("of_a_run", "release" in samples))
+
+
+def _finite(values: pd.Series, metric: str) -> pd.Series:
+    """The values without those that are NaN or infinite; says how many these are."""
+    finite = values.where(np.isfinite(values.astype(float)))
+    if lost := int(finite.isna().sum()):
+        print(f"{metric}: {lost} of {len(values)} values are NaN or infinite, and are left out")
+    return finite
 
 
 def say_zeros(values: pd.Series, metric: str, so: str) -> bool:

@@ -96,6 +96,8 @@ PHASES = {
         r"runtime\.gcParkStrongFromWeak",
     ),
 }
+# The goroutines that run finalizers and cleanups.
+RUNNERS = re.compile(r"runtime\.(runfinq|runFinalizers|runCleanups)")
 # The part of running that is in the program's own finalizers and cleanups.
 FUNCTIONS = "functions"
 # Work of no phase: the sweep of a span, whose loop over the specials is not a function
@@ -113,6 +115,9 @@ _PHASE = re.compile(
 WALKING = (*LINKING_IN, "runtime.removespecial")
 # The runtime and Go's packages that register for their callers, by how names begin.
 RUNTIME = ("runtime.", "runtime/", "internal/", "weak.", "unique.")
+# Packages that Go's own packages have for themselves, also in toolchains of vendors.
+_VENDORED = re.compile(r"vendor/|crypto/internal/backend(/|\Z)")
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
 # gosrc/slab, wherever a copy of it was published, and what waits for a lock.
 SLAB = re.compile(r"(.*/)?slab\.(\(\*(core|started|Pool)|Handle|Use|as)\[.*")
 SLOW_LOCK = ("sync.(*Mutex).lockSlow", "internal/sync.(*Mutex).lockSlow", "runtime.Gosched")
@@ -139,21 +144,45 @@ def package(function: str) -> str:
 
 
 @cache
-def is_go(function: str) -> bool:
-    """Whether it is of Go's own packages; names of assembly and of C functions have no dot."""
-    return "." in function and package(function) in _go_packages()
+def of_go(profile: Profile) -> frozenset[str]:
+    """The functions on a profile's stacks that are of Go's own packages.
+
+    The files of the runtime's functions say where the sources of the toolchain are, which may be
+    a vendor's with packages of its own. Without such files, as with -trimpath, names decide.
+    Names of assembly and of C functions have no dot.
+    """
+    folders = [_sources(file) for name, file in profile.files.items() if package(name) == "runtime"]
+    roots = tuple({folder for folder in folders if folder})
+    return frozenset(
+        name
+        for name in profile.names
+        if "." in name and _is_go(package(name), profile.files.get(name, ""), roots)
+    )
 
 
-def is_outside(function: str) -> bool:
-    """Whether it is neither the runtime's nor assembly."""
-    return "." in function and not (function.startswith(RUNTIME) and is_go(function))
+def _sources(file: str) -> str:
+    """The folder of Go's sources, of a file of package runtime; empty if it is cut off."""
+    return match[1] if (match := re.fullmatch(r"(.+/)runtime/[^/]+", file)) else ""
+
+
+def _is_go(package: str, file: str, roots: tuple[str, ...]) -> bool:
+    if roots and _ABSOLUTE.match(file):
+        return file.startswith(roots)
+    if "@" in file:  # a module and its version
+        return False
+    return package in _go_packages() or bool(_VENDORED.match(package))
+
+
+def is_outside(function: str, go: frozenset[str]) -> bool:
+    """Whether it is neither the runtime's nor assembly; `go` has the functions of Go."""
+    return "." in function and not (function.startswith(RUNTIME) and function in go)
 
 
 @cache
 def phases(profile: Profile) -> Mapping[str, float]:
     """The share (0 to 1) of a profile in each phase, and in FUNCTIONS."""
-    times = Counter[str]()
+    times, go = Counter[str](), of_go(profile)
     for phase, stack, at, time in classified(profile):
-        own = phase == "running" and any(map(is_outside, stack[at:]))
+        own = phase == "running" and any(is_outside(each, go) for each in stack[at:])
         times[FUNCTIONS if own else phase] += time
     return {name: times[name] / profile.total for name in (*PHASES, FUNCTIONS)}

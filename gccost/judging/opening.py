@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gccost import paths
-from gccost.cases import sources
+from gccost.cases import sources, versions
 from gccost.cases.settings import Mode, Settings
 from gccost.costs.recorded import nearest, recorded
 from gccost.costs.recording import Recording
@@ -124,6 +124,7 @@ def with_notices(study: Study, run: Run, *notices: str) -> Recording:
     own = recording.mode == "measure"
     notices += runs.skipped(paths.runs() if own else paths.reference())
     notices += () if own else runs.changed(run)
+    notices += _of_unknown_releases(study, run)
     manifest = recording.manifest
     if sources.changed(study, manifest["programs"]):
         anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
@@ -132,6 +133,20 @@ def with_notices(study: Study, run: Run, *notices: str) -> Recording:
         shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
         notices = (f"This run is a trial: {shorter}, so its figures mean nothing.", *notices)
     return replace(recording, notices=notices)
+
+
+def _of_unknown_releases(study: Study, run: Run) -> tuple[str, ...]:
+    """A sentence if a run has a study's benchmarks on releases that are in no table of ours."""
+    known = {*versions.GO_RELEASES, *versions.JDK_RELEASES}
+    benchmarks = {job["benchmark"] for job in study.jobs.values()}
+    jobs = run.table().values()
+    unknown = {job["release"] for job in jobs if job["benchmark"] in benchmarks} - known
+    if not unknown:
+        return ()
+    listed = ", ".join(map(versions.title, sorted(unknown)))
+    add = "gccost release " + " ".join(sorted(unknown)[:1])
+    what = f"The run {run.name} has samples of {listed}, which data/releases.csv does not list"
+    return (f"{what}: they are not shown. To show them, add it: {add}.",)
 
 
 def replayed(study: Study, *notices: str, own: Run | None = None) -> Recording:

@@ -10,9 +10,11 @@ import functools
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gccost import processes
@@ -21,6 +23,7 @@ from gccost.measuring import standins
 from gccost.progress import Say
 
 _WHEEL = "ziglang"
+_TRIED = "tried"  # a file in the wheel's folder, once its compiler has built a program
 _PROGRAM = "#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n"
 
 
@@ -38,8 +41,15 @@ class CCompiler:
         return shlex.join(self.command)
 
 
-def find() -> CCompiler | None:
-    """A working C compiler, without the network; None if there is none."""
+def _on_stderr(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def find(say: Say = _on_stderr) -> CCompiler | None:
+    """A working C compiler, without the network; None if there is none.
+
+    `say` gets a line before the ziglang wheel's is tried, which may take minutes.
+    """
     chosen: list[str] = []
     with suppress(ValueError):  # CC has an unclosed quote
         chosen = shlex.split(os.environ.get("CC", ""))
@@ -47,7 +57,7 @@ def find() -> CCompiler | None:
         on_path = shutil.which(command[0]) if command else None
         if on_path and (version := _compiles(on_path, *command[1:])):
             return CCompiler((on_path, *command[1:]), version, "system")
-    return _zig()
+    return _zig(say)
 
 
 def fetch(say: Say) -> CCompiler:
@@ -55,10 +65,10 @@ def fetch(say: Say) -> CCompiler:
 
     Raises `MissingTool` if that also fails.
     """
-    return standins.fetched(_WHEEL, find, say)
+    return standins.fetched(_WHEEL, partial(find, say), say)
 
 
-def _zig() -> CCompiler | None:
+def _zig(say: Say) -> CCompiler | None:
     """The wheel's compiler; None if it is not installed, or does not compile."""
     folder = standins.FOLDER / _WHEEL
     program = folder / "ziglang" / "zig"
@@ -69,7 +79,11 @@ def _zig() -> CCompiler | None:
     if not script.exists():  # other processes may be running it
         write_whole(script, f'#!/bin/sh\nexec {shlex.quote(str(program))} cc "$@"\n'.encode())
         script.chmod(0o755)
+    if not (folder / _TRIED).exists():
+        say("C compiler: the first program of zig cc takes minutes, because it builds its libc")
     version = _compiles(str(script))
+    if version:
+        (folder / _TRIED).touch()
     return CCompiler((str(script),), f"zig cc, {version}", "ziglang wheel") if version else None
 
 

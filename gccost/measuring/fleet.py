@@ -22,7 +22,8 @@ from gccost.progress import Say
 from gccost.run import runs
 
 CONNECT_SECONDS = 10
-_START = "start it with: dask scheduler --host 127.0.0.1"
+# Without an address, Dask's servers and dashboards listen on all interfaces.
+_START = "start it with: dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0"
 
 
 def measured(budget: str, only: str) -> bytes:

@@ -74,6 +74,10 @@ class Toolchain:
         return {**processes.without("GO", "CGO_"), **settings, **own, "GOROOT": str(self.goroot)}
 
 
+# What Go says if neither HOME nor its own settings name a folder.
+_NO_FOLDER = re.compile(r"GOPATH is set|GOPATH is not defined|GOCACHE is not defined|\$HOME")
+
+
 def silent(_: str) -> None:
     """Ignore a message, for callers that do not announce downloads."""
 
@@ -183,6 +187,12 @@ def _answered(version: str, asked: CompletedProcess[str]) -> CompletedProcess[st
         with suppress(ValueError, KeyError):  # of go mod download -json
             why = json.loads(asked.stdout)["Error"]
         why = why.strip().rpartition("\n")[2].strip()
+        if _NO_FOLDER.search(why):
+            raise MissingTool(
+                f"the go command has no folder for it ({why})",
+                f"Go {version}",
+                "set HOME to your home folder, or GOMODCACHE and GOCACHE to folders of yours",
+            )
         raise MissingTool(
             f"cannot be fetched from the Go module proxy ({why})",
             f"Go {version}",

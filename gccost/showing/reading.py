@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip
+import importlib
+import io
 import json
+import lzma
+import math
 import re
+import zipfile
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,13 +48,31 @@ _OTHERS = {  # what may be taken for results: a pattern, what it is, and what to
     ),
     "": ("", "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"),
 }
+_RESULT = re.compile(r"Benchmark\S*\s+\d")
+_HAS_RESULTS = re.compile(r"(?m)^Benchmark\S|Benchmark\S*\s*\\t")  # or their JSON
+_LINE = re.compile(r"Benchmark\S*\s+\d|[a-z]+: |PASS\b|ok \s|FAIL|\?? *\t|---|===|\s*$")
+_UNPACKED = 256 << 20  # bytes of a compressed file
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_UNPACK: Mapping[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
+_DAMAGED = (
+    *(OSError, EOFError, ValueError, RuntimeError, NotImplementedError),
+    *(zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+)
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _TOLD = 5  # lines that are left out, of a file
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
 _COLUMNS = ("variant", "benchmark", "procs", "operations")
 
 
-def read(*sources: str | Path) -> pd.DataFrame:
+def read(*sources: Any) -> pd.DataFrame:
     """Read the output of your own benchmarks: files, or the text itself.
+
+    A source may also be a list of files or of lines, an open file, or bytes. A file compressed by
+    gzip, bzip2 or xz is read, and a zip file with one text.
 
     Reads whatever benchstat reads, `go test -json`, and the samples.txt of a run. A row per
     result, in the columns of `samples`: variant (in words, if the program is one of ours),
@@ -59,12 +86,15 @@ def read(*sources: str | Path) -> pd.DataFrame:
     (procs) among them if there are several. `gccost.cost` refuses results of several cases. If the
     files repeat one measurement, drop their column: read(…).drop(columns="file"). benchstat shows
     medians; `gccost.cost` gives the lower quartile of times and rates. Lines that cannot be read
-    are printed, and so is what the samples of a run lack; `gccost.open(study, run=folder)` has it.
+    are printed, and so are values that are not finite, and what the samples of a run lack;
+    `gccost.open(study, run=folder)` has it. Columns `round` and `sitting` are those of a run
+    (frame.attrs["of_a_run"]) or metrics and keys like others.
     Raises GccostError if no file is named, or if one is missing or holds no result.
     """
     if not sources:
         raise GccostError("no file is named", "gccost.read", _NAME_ONE)
-    return frame([result for source in sources for result in _of(source)])
+    each = (one for source in sources for one in _sources(source))
+    return frame([result for source in each for result in _of(source)])
 
 
 def frame(results: Iterable[Sample], ours: bool = False) -> pd.DataFrame:
@@ -90,6 +120,7 @@ def frame(results: Iterable[Sample], ours: bool = False) -> pd.DataFrame:
     words = whole["benchmark"].map(lambda name: benchmarks.of(name).variant)
     whole["variant"] = whole["benchmark"].mask(mine, words)
     whole = whole[["variant", "benchmark", *settings, *_COLUMNS[2:], *units]].rename(columns=names)
+    whole.attrs["of_a_run"] = bool(mine.all()) and " round" in columns
     several = ["procs"] * (len(set(whole["procs"])) > 1)
     whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings), *several]
     return whole
@@ -118,20 +149,43 @@ def in_columns(printed: str) -> str:
     return printable("".join(f"{line}\n" for line in lines))
 
 
-def _of(source: str | Path) -> list[Sample]:
+def _sources(source: Any) -> Iterator[str | Path | bytes]:
+    """The files or texts of a source, which may be a list of files, a list of lines, or open."""
+    if hasattr(source, "read"):
+        source = source.read()
+        yield source if isinstance(source, bytes) or "\n" in source else f"{source}\n"
+    elif isinstance(source, str | Path | bytes):
+        yield source
+    elif isinstance(source, dict | pd.DataFrame | pd.Series) or not isinstance(source, Iterable):
+        why = f"a {type(source).__name__} is neither a file nor a text"
+        raise GccostError(why, "gccost.read", _NAME_ONE)
+    else:
+        yield from _of_list(list(source))
+
+
+def _of_list(parts: list[Any]) -> Iterator[str | Path | bytes]:
+    if not parts:
+        raise GccostError("the list is empty", "gccost.read", _NAME_ONE)
+    texts = all(isinstance(each, str) for each in parts)
+    if texts and (any(map(_RESULT.match, parts)) or all(map(_LINE.match, parts))):
+        yield "\n".join([*parts, ""])  # the lines that a shell command printed
+        return
+    for each in parts:
+        yield from _sources(each)
+
+
+def _of(source: str | Path | bytes) -> list[Sample]:
     """The results of a file, or of a text."""
-    text, place = str(source), "the text"
+    place = "the text"
+    if isinstance(source, bytes):
+        text = _decoded(source, place)
+    elif "\n" in (text := str(source)) or _RESULT.match(text):
+        pass
+    elif text.strip():
+        place = text
+        text = _decoded(_bytes(text), place)
     if not text.strip():
         raise GccostError("it is empty", place, _NAME_ONE)
-    if "\n" not in text and not re.match(r"Benchmark\S*\s+\d", text):
-        place = text
-        try:
-            data = Path(text).read_bytes()
-        except (OSError, ValueError) as error:  # a name can hold a zero byte
-            why = f"it cannot be read: {getattr(error, 'strerror', error)}"
-            raise GccostError(why, schema.printable(place, 200), _NAME_ONE) from None
-        wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # of PowerShell
-        text = data.decode("utf-16" if wide else "utf-8", errors="replace")
     found = benchfmt.parse(_printed(text), place, measured=False)
     results = list(found.samples.values())
     if not results:
@@ -141,11 +195,95 @@ def _of(source: str | Path) -> list[Sample]:
         raise GccostError(f"it holds no result of a benchmark{what}", place, hint)
     for problem in found.errors[:_TOLD]:
         print(f"{problem} (left out)")
+    for line, unit, value in _not_finite(found)[:_TOLD]:
+        print(f"{place}:{line}: {unit} is {value} (kept; gccost.cost leaves it out)")
+    if more := len(_not_finite(found)[_TOLD:]):
+        print(f"{place}: {more} more values are not finite")
     if more := len(found.errors[_TOLD:]):
         print(f"{place}: {more} more lines are left out")
     if "gccost-format" in results[0].config:
         print(f"{place}: {_OF_A_RUN.format(Path(place).parent)}")
     return [replace(each, config={**each.config, "file": place}) for each in results]
+
+
+def _not_finite(found: benchfmt.Reading) -> list[tuple[int, str, float]]:
+    """The values that are NaN or infinite, with their line and unit."""
+    return [
+        (line, unit, value)
+        for line, sample in found.samples.items()
+        for unit, value in sample.metrics.items()
+        if not math.isfinite(value)
+    ]
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except (OSError, ValueError) as error:  # a name can hold a zero byte
+        why = f"it cannot be read: {getattr(error, 'strerror', error)}"
+        raise GccostError(why, schema.printable(name, 200), _NAME_ONE) from None
+
+
+def _decoded(data: bytes, place: str) -> str:
+    """The text of a file, which may be compressed, or UTF-16, which PowerShell writes."""
+    data = _of_zip(data, place) if data.startswith(b"PK\x03\x04") else _inflated(data, place)
+    return _text(data)
+
+
+def _text(data: bytes) -> str:
+    wide = data.startswith(_WIDE)
+    return data.decode("utf-16" if wide else "utf-8", errors="replace")
+
+
+def _inflated(data: bytes, place: str) -> bytes:
+    """The content of a file that one compressor has packed, or of one that is not compressed."""
+    if data.startswith(_ZSTD):
+        try:
+            data = importlib.import_module("compression.zstd").decompress(data)  # Python 3.14
+        except ModuleNotFoundError:
+            hint = f"unpack it: zstd -d {place}"
+            raise GccostError("it is compressed by zstd", place, hint) from None
+    for begins, opened in _UNPACK.items():
+        if data.startswith(begins):
+            with _unpacking(place), opened(io.BytesIO(data)) as file:
+                data = file.read(_UNPACKED + 1)
+    _check_size(len(data), place)
+    return data
+
+
+def _of_zip(data: bytes, place: str) -> bytes:
+    """The only text in a zip file, as in the artifacts of GitHub."""
+    texts = {}
+    with _unpacking(place), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = [each for each in archive.infolist() if not each.is_dir()]
+        _check_size(sum(each.file_size for each in files), place)
+        for each in files:
+            content = _inflated(archive.read(each), place)
+            if _HAS_RESULTS.search(_text(content)):
+                texts[each.filename] = content
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    names = ", ".join(schema.printable(name, 60) for name in [*texts][:_TOLD])
+    what = f"{len(texts)} texts: {names}" if texts else "no output of a benchmark"
+    hint = "unpack it, and name the files: gccost.read(file, file)"
+    raise GccostError(f"it is a zip file with {what}", place, hint)
+
+
+@contextmanager
+def _unpacking(place: str) -> Iterator[None]:
+    try:
+        yield
+    except GccostError:
+        raise
+    except _DAMAGED as error:
+        why = f"it is compressed, and cannot be unpacked: {schema.printable(str(error), 100)}"
+        raise GccostError(why, place, "copy it again, or unpack it first") from None
+
+
+def _check_size(size: int, place: str) -> None:
+    if size > _UNPACKED:
+        why = f"it unpacks to more than {_UNPACKED >> 20} MiB"
+        raise GccostError(why, place, "unpack it first")
 
 
 def _printed(text: str) -> str:

@@ -38,6 +38,18 @@
 // larger handle for each object. If thousands are closed together and two collections follow, the pool is empty
 // again: then keep the guardians in a list of your own, under a mutex. The errors of frees
 // that a finalizer calls are lost.
+//
+// If C uses Go memory until the object is freed (a [runtime.Pinner], a slice, a cgo.Handle), put
+// it into the guardian, not into the block, and release it in free, after C: a forgotten block
+// dies before its guardian does. No such value may lead to the block.
+//
+// # What stops it
+//
+// One goroutine runs all finalizers of a program. If a finalizer of any package blocks, or calls
+// [runtime.Goexit], the guardians of forgotten blocks free nothing more; Close does, on its own
+// goroutine. A block_free that blocks in a finalizer stops those of all other packages, so it
+// must not wait for a network or a lock that is held for long. A goroutine profile shows what
+// blocks, below runtime.runFinalizers (before Go 1.25, runtime.runfinq).
 package guardian
 
 /*

@@ -40,6 +40,11 @@
 //     on several at once unless the pool is [Pool.Serial].
 //   - for objects that all end at the same time: free them together, as an arena does.
 //   - as a cache: handles are not weak pointers. A reachable handle keeps its object.
+//   - for a C object that uses Go memory until it is freed (pinned by [runtime.Pinner], in a
+//     slice that only its wrapper refers to, or behind a cgo.Handle), if Adopt gets the C
+//     object: a pool frees it later than its wrapper dies, so the memory dies first, and a
+//     Pinner panics. Adopt a cgo.Handle for a struct that has the C object and what it uses;
+//     Free then frees the object, unpins, and deletes the handle. The README has the code.
 //
 // # What it costs
 //
@@ -52,7 +57,8 @@
 //
 // Time: a closed object waits to be freed with others, usually less than 0.04 seconds; see
 // [Pool.AtOnce]. A forgotten object waits for the garbage collector, as with a finalizer;
-// in an idle program the collector runs every two minutes. The collector cannot see C
+// in an idle program the collector runs every two minutes, once a first collection has run and
+// unless GOGC=off. The collector cannot see C
 // memory, so by itself it would run too seldom; see [Pool.Bytes]. If more than 64 MiB of
 // objects that the collector has found wait to be freed, counted in [Pool.Bytes], each new
 // slab frees four of them: a slow Free then slows the calls that make handles.
@@ -66,7 +72,15 @@
 //   - Free must not keep its slice. It must not take a lock that a caller of the pool or
 //     of a handle holds: any such call may call Free.
 //   - In an AtOnce pool, a Free that closes other handles is called recursively.
-//   - A Free that blocks forever blocks its caller.
+//   - A Free that blocks blocks its caller. If that is the pool's timer, nothing more is freed by
+//     time until it returns: objects wait for calls that free them, and those of an idle program
+//     for ever ([Pool.Stats] counts them). Flush frees them on a goroutine of yours, unless the
+//     pool is Serial. So Free must not wait for a network or another program; let it queue such
+//     work for a goroutine of yours.
+//   - A finalizer of any package that blocks, or calls runtime.Goexit, stops all finalizers of
+//     the program, and so the pool's, which find the forgotten objects: they stay, also after
+//     Flush. Closed objects are freed. A goroutine profile shows a finalizer that blocks (in
+//     runtime.runFinalizers, before Go 1.25 runtime.runfinq), but none that called Goexit.
 //   - A panic of Free reaches the caller of the pool or handle that called Free. If the timer
 //     called it, the panic ends the program, as a panic of a finalizer does. Either way the
 //     pool does not free the objects of that call again.
@@ -77,6 +91,10 @@
 //     find both dead at once, so the library must allow frees in either order.
 //   - If Free refers to a handle of its own pool, that object is never freed, as with a
 //     finalizer. Make Free a function, not a method of a value that holds handles.
+//   - GODEBUG=checkfinalizers=1 (Go 1.25 and later) ends a program with a pool whose Free leads
+//     to the pool, such as a method of the struct that has the pool, though such a pool is
+//     collected: "Value of type slab.opening … is reachable from finalizer". Let Free refer to a
+//     value that does not lead to the pool, or leave such pools out when you use the setting.
 //   - When the program exits, neither live objects nor closed objects that still wait are
 //     freed: call [Pool.Flush] first.
 package slab
