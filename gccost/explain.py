@@ -70,6 +70,7 @@ _REGISTERS = {
 _REMOVING = re.compile(r"runtime\.(removefinalizer|(\(\*Cleanup\)|Cleanup)\.Stop)")
 _SHORTER = 1 - 8 / 64  # the part of a walk that is saved if a span has so many fewer handles
 FEWEST = 10  # samples for an estimate
+DEEPEST = 64  # functions of a stack that Go's profiler keeps, the innermost ones
 _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -o FILE http://localhost:PORT/debug/pprof/profile"
@@ -109,8 +110,9 @@ def load(path: str) -> profiles.Profile:
 def explain(profile: profiles.Profile) -> dict[str, Any]:
     """Divide the time of a profile by phase and by who registers, as JSON has it.
 
-    `share` is the sum of the phases; `parts` are these and what PARTS says of them. The
-    walk is an upper bound unless `walk_is_separate`. `remedies` has those of REMEDIES whose
+    `cut` is the share of stacks that are so deep that their beginning may be missing, and with it
+    the function that runs finalizers. `share` is the sum of the phases; `parts` are these and
+    what PARTS says of them. The walk is an upper bound unless `walk_is_separate`. `remedies` has those of REMEDIES whose
     part of registering is FEWEST samples or more: what each saves, at least if it is a
     `lower_bound`, and what remains of `share`. `registered_anyway` is what registers weak
     pointers, slabs and the types of Go's own packages. `kinds` has the programs of chapter 10
@@ -141,6 +143,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     return {
         "cpu_seconds": total / 1e9 if profile.timed else None,
         "one_sample": share(profile.one_sample),
+        "cut": share(_cut(profile)),
         "share": share(life),
         "walk_is_separate": separate,
         "slabs_save": rounded(slabs_save()),
@@ -215,6 +218,11 @@ def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
     return kinds.loc[alike, ["special", "object_bytes", "program", "remedy"]].to_dict("records")
 
 
+def _cut(profile: profiles.Profile) -> int:
+    """The time (ns) of stacks whose outermost functions may be missing."""
+    return sum(time for stack, time in profile.stacks if len(stack) >= DEEPEST)
+
+
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
@@ -230,6 +238,9 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"{plain(seconds)} s of CPU time."
     yield f"One sample is {percent(answer['one_sample'])} of the CPU time."
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])}."
+    if cut := answer["cut"]:
+        yield f"{percent(cut)} is on stacks of which Go's profiler kept the innermost {DEEPEST}"
+        yield "functions: what a finalizer or cleanup does there is in the rest of the program."
     yield from (_line(answer["parts"][part], words) for part, words in PARTS.items())
     if not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."

@@ -242,3 +242,12 @@ def test_the_lines_in_the_readme_of_slab_compare_own_benchmarks(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     exec(text.split("```python\n")[1].split("```")[0], {})  # noqa: S102
     assert "\n0.201× (" in capsys.readouterr().out
+
+
+def test_what_the_go_command_and_a_linker_say_is_no_key(tmp_path):
+    said = "go: downloading golang.org/x/sys v0.1.0\nld: warning: object file is newer\n"
+    for name, before in (("old.txt", said), ("new.txt", "")):
+        (tmp_path / name).write_text(f"goos: linux\n{before}BenchmarkX-2 100 60.6 ns/op\n" * 3)
+    frame = gccost.read(tmp_path / "old.txt", tmp_path / "new.txt")
+    assert frame.attrs["keys"] == ["benchmark", "file"]
+    assert not {"go", "ld"} & {*frame}
