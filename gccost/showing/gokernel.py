@@ -49,7 +49,8 @@ _ENVIRONMENT: Final = {
 
 # The kernel would end if JupyterLab interrupted it, and its variables with it; so it does not hear
 # of that, and a cell runs to its end. Each kernel gets its own GOPATH, named after its process ID,
-# because the interpreter empties its GOPATH. The next kernel removes those of kernels that have ended.
+# because the interpreter empties its GOPATH. The next kernel removes those of kernels that have
+# ended.
 _START: Final = """\
 #!/bin/sh
 here=$(dirname "$0")
