@@ -115,9 +115,9 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     what PARTS says of them. The walk is an upper bound unless `walk_is_separate`. `remedies` has
     those of REMEDIES whose part of registering is FEWEST samples or more: what each saves, at
     least if it is a `lower_bound`, and what remains of `share`. `registered_anyway` is what
-    registers weak pointers, slabs and the types of Go's own packages. `kinds` has the programs of chapter 10
-    that register the same as a call site of FEWEST samples that is not Go's. A profile that
-    counts samples without their time has no `cpu_seconds`.
+    registers weak pointers, slabs and the types of Go's own packages. `kinds` has the programs of
+    chapter 10 that register the same as a call site of FEWEST samples that is not Go's. A profile
+    that counts samples without their time has no `cpu_seconds`.
     """
     total = profile.total + profile.unnamed
     fewest = (FEWEST - 1e-6) * profile.one_sample
