@@ -124,6 +124,8 @@ def test_the_sentences_on_java_hold(release, compiled):
     assert said(release, classes, "throws") == "200 0"  # all ran, no handler saw an exception
     assert said(release, classes, "inner") == "0"  # the handle is kept
     assert said(release, classes, "empty") == "0 1000 2000"  # an empty finalize registers nothing
+    # Bytes of a registration with a Cleaner, and of one by finalize.
+    assert said(release, classes, "sizes", "-XX:+UseSerialGC") == "48 40 2000"
     assert said(release, classes, "young", "-XX:+UseSerialGC") == "freed"
     assert said(release, classes, "young", "-XX:+UseG1GC") == "freed"
 

@@ -35,6 +35,9 @@ public final class Main {
       case "young":
         young();
         break;
+      case "sizes":
+        sizes();
+        break;
       default:
         throw new IllegalArgumentException("there is no " + arguments[0]);
     }
@@ -137,20 +140,38 @@ public final class Main {
   /** Prints how many registrations 1,000 live objects have with an empty finalize, and with one that calls super's. */
   private static void empty() throws Exception {
     List<Object> kept = new ArrayList<>();
-    long before = finalizers();
+    long before = live(FINALIZER)[0];
     for (int i = 0; i < 1000; i++) {
       kept.add(new Empty());
     }
-    long withEmpty = finalizers() - before;
+    long withEmpty = live(FINALIZER)[0] - before;
     for (int i = 0; i < 1000; i++) {
       kept.add(new CallsSuper());
     }
-    long withSuper = finalizers() - before - withEmpty;
+    long withSuper = live(FINALIZER)[0] - before - withEmpty;
     System.out.println(withEmpty + " " + withSuper + " " + kept.size());
   }
 
-  /** Returns the number of live objects of the JVM's own class for finalizers. */
-  private static long finalizers() throws Exception {
+  private static final String FINALIZER = "java.lang.ref.Finalizer";
+  private static final String CLEANABLE = "jdk.internal.ref.CleanerImpl$PhantomCleanableRef";
+
+  /** Prints the bytes of a registration with a Cleaner, and of one of an object with finalize. */
+  private static void sizes() throws Exception {
+    List<Object> kept = new ArrayList<>();
+    for (int i = 0; i < 1000; i++) {
+      Object object = new Object();
+      CLEANER.register(object, FREED::incrementAndGet);
+      kept.add(object);
+      kept.add(new CallsSuper());
+    }
+    long[] cleanables = live(CLEANABLE);
+    long[] finalizers = live(FINALIZER);
+    System.out.println(
+        cleanables[1] / cleanables[0] + " " + finalizers[1] / finalizers[0] + " " + kept.size());
+  }
+
+  /** Returns the number of live objects of a class, and their bytes. */
+  private static long[] live(String name) throws Exception {
     Object histogram =
         ManagementFactory.getPlatformMBeanServer()
             .invoke(
@@ -160,11 +181,11 @@ public final class Main {
                 new String[] {String[].class.getName()});
     for (String line : histogram.toString().split("\n")) {
       String[] fields = line.trim().split("\\s+");
-      if (fields.length > 3 && fields[3].equals("java.lang.ref.Finalizer")) {
-        return Long.parseLong(fields[1]);
+      if (fields.length > 3 && fields[3].equals(name)) {
+        return new long[] {Long.parseLong(fields[1]), Long.parseLong(fields[2])};
       }
     }
-    return 0;
+    return new long[] {0, 0};
   }
 
   private static byte[] garbage;
