@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 	"unique"
+	"weak"
 )
 
 // before reports whether this is a release before Go 1.minor.
@@ -160,6 +161,9 @@ func TestABenchmarkPaysForFinalizersOfOthers(t *testing.T) {
 	}
 }
 
+// made is the last value of which there was a handle.
+var made = 1000
+
 func TestUniqueIntegersAreFreedSince126(t *testing.T) {
 	objects := func() uint64 {
 		for i := 0; i < 6; i++ {
@@ -171,10 +175,76 @@ func TestUniqueIntegersAreFreedSince126(t *testing.T) {
 		return stats.HeapObjects
 	}
 	had := objects()
-	for i := 1000; i < 101_000; i++ {
-		unique.Make(i)
+	for i := 0; i < 100_000; i++ {
+		made++ // another value each time, as those before may still be there
+		unique.Make(made)
 	}
 	if stay := int64(objects() - had); stay > 50_000 != before("26") {
 		t.Errorf("%d objects stay of 100,000 dropped handles", stay)
+	}
+}
+
+// both registers a finalizer and a cleanup on an object, to which it makes a weak pointer.
+//
+//go:noinline
+func both(ran chan string) {
+	o := new(object)
+	w := weak.Make(o)
+	said := func(what string) {
+		if w.Value() != nil {
+			what += ", weak pointer alive"
+		}
+		ran <- what
+	}
+	runtime.AddCleanup(o, func(string) { said("cleanup") }, "")
+	runtime.SetFinalizer(o, func(*object) { said("finalizer") })
+}
+
+func TestAFinalizerRunsACollectionBeforeACleanup(t *testing.T) {
+	ran := make(chan string, 2)
+	both(ran)
+	clearStack(64)
+	for _, want := range []string{"finalizer", "cleanup"} {
+		runtime.GC()
+		select {
+		case got := <-ran:
+			if got != want {
+				t.Errorf("%s ran, want %s", got, want)
+			}
+		case <-time.After(time.Second):
+			t.Fatalf("no %s ran in its collection", want)
+		}
+	}
+}
+
+func TestStopLetsTheArgumentGo(t *testing.T) {
+	kept := new(object)
+	arg := new(object)
+	w := weak.Make(arg)
+	c := runtime.AddCleanup(kept, func(*object) {}, arg)
+	clearStack(64)
+	runtime.GC()
+	if w.Value() == nil {
+		t.Error("the argument is freed while its object lives")
+	}
+	c.Stop()
+	clearStack(64)
+	if runtime.GC(); w.Value() != nil {
+		t.Error("the argument lives after Stop and a collection")
+	}
+	runtime.KeepAlive(kept)
+}
+
+func TestWhereSetFinalizerIsAccepted(t *testing.T) {
+	var ran atomic.Int64
+	small := make([]descriptor, 100)
+	runtime.SetFinalizer(&small[3], func(*descriptor) { ran.Add(1) }) // inside its array
+	o := new(object)
+	runtime.AddCleanup(o, func(ran *atomic.Int64) { ran.Add(1) }, &ran)
+	runtime.SetFinalizer(o, nil) // leaves the cleanup
+	small, o = nil, nil
+	clearStack(64)
+	if collect(&ran, 2); ran.Load() != 2 {
+		t.Errorf("%d of a finalizer and a cleanup ran, want both", ran.Load())
 	}
 }
