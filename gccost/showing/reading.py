@@ -60,8 +60,8 @@ def read(*sources: str | Path) -> pd.DataFrame:
     files repeat one measurement, drop their column: read(…).drop(columns="file"). benchstat shows
     medians; `gccost.cost` gives the lower quartile of times and rates. Lines that cannot be read
     are printed, and so is what the samples of a run lack; `gccost.open(study, run=folder)` has it.
-    What a finalizer takes and allocates counts in whichever benchmark runs when it is called, so run
-    each benchmark in a process of its own: see chapter 8b.
+    What a finalizer takes and allocates counts in whichever benchmark runs when it is called, so
+    run each benchmark in a process of its own: see chapter 8b.
     Raises GccostError if no file is named, or if one is missing or holds no result.
     """
     if not sources:
