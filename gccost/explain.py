@@ -95,6 +95,7 @@ FEWEST = 10  # samples for an estimate
 # The share of registering that a walk takes at least in handles of 8 bytes (0.75 and more in
 # docs/trials.md). Where it takes less, padding them makes some programs slower.
 _LONG_WALK = 0.5
+DEEPEST = 64  # functions of a stack that Go's profiler keeps, the innermost ones
 _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -f -o FILE http://localhost:PORT/debug/pprof/profile"
@@ -154,9 +155,11 @@ def _is_of_go(profile: profiles.Profile) -> bool:
 def explain(profile: profiles.Profile) -> dict[str, Any]:
     """Divide the time of a profile by phase and by who registers, as JSON has it.
 
-    `share` is the sum of the phases; `parts` are these and what PARTS says of them. The
-    walk is an upper bound unless `walk_is_separate`. `objects_are` is how they end, as far as
-    samples of a caller's removing and of finalizing tell: CLOSED, FORGOTTEN or EITHER.
+    `cut` is the share of stacks that are so deep that their beginning may be missing, and with it
+    the function that runs finalizers. `share` is the sum of the phases; `parts` are these and what
+    PARTS says of them. The walk is an upper bound unless `walk_is_separate`. `objects_are` is how
+    they end, as far as samples of a caller's removing and of finalizing tell: CLOSED, FORGOTTEN or
+    EITHER.
 
     `remedies` has those of REMEDIES whose part of registering is FEWEST samples or more: what
     each `saves`, and what `remains` of `share`, or None where chapter 8 did not measure that
@@ -208,6 +211,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     return {
         "cpu_seconds": total / 1e9 if profile.timed else None,
         "one_sample": share(profile.one_sample),
+        "cut": share(_cut(profile)),
         "share": share(life),
         "walk_is_separate": separate,
         "objects_are": ends,
@@ -376,6 +380,11 @@ def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
     return kinds.loc[alike, ["special", "object_bytes", "program", "remedy"]].to_dict("records")
 
 
+def _cut(profile: profiles.Profile) -> int:
+    """The time (ns) of stacks whose outermost functions may be missing."""
+    return sum(time for stack, time in profile.stacks if len(stack) >= DEEPEST)
+
+
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
@@ -415,6 +424,9 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         return
     yield f"One sample is {percent(answer['one_sample'])} of the CPU time."
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])}."
+    if cut := answer["cut"]:
+        yield f"{percent(cut)} is on stacks of which Go's profiler kept the innermost {DEEPEST}"
+        yield "functions: what a finalizer or cleanup does there is in the rest of the program."
     yield from (_line(answer["parts"][part], words) for part, words in PARTS.items())
     if answer["parts"]["walk"] and not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."

@@ -66,7 +66,8 @@ def test_a_name_suffix_is_not_mistaken_for_procs(end, procs):
         ("BenchmarkX 1 1 ns/op 2 ns/op", "the unit ns/op is there twice"),
         ("BenchmarkX 1e6 1 ns/op", "count of iterations is not a whole number from 1: 1e6"),
         (f"BenchmarkX {'9' * 5000} 1 ns/op", "count of iterations is not a whole number"),
-        ("BenchmarkX 0 1 ns/op", "not a whole number from 1: 0"),
+        ("BenchmarkX 0 1 ns/op", "the count of iterations is 0"),
+        ("BenchmarkZeroNs 100", "it has no value"),
         ("Benchmark\x00X 1 1 ns/op", "not text"),
         ("\x00\x00\x00", "not text"),
         (GOOD[:-6] + GOOD, "a number is where a unit should be: 1600000"),  # an interrupted write

@@ -166,7 +166,8 @@ def test_no_estimate_is_counted_twice():
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
 def test_every_experiment_measures_what_its_claims_need(claim):
     of = study_of(claim)
-    assert len(claim.releases) <= 2  # chapter 06 covers the releases in between
+    # Chapter 06 covers the releases in between, but for counts, which chapter 8b has by release.
+    assert len(claim.releases) <= 2 or of.name == "truths"
     assert claim.releases[-1] == versions.today(of.document)
     for case, release in product(claim.quantity.cases, claim.releases):
         needed = of.jobs[jobs.name(case, release)]

@@ -557,3 +557,16 @@ def test_a_file_larger_than_any_profile_is_not_read(kind, tmp_path, monkeypatch)
         assert tracemalloc.get_traced_memory()[1] < 5 * profiles.MOST
     finally:
         tracemalloc.stop()
+
+
+def test_the_share_of_stacks_that_go_cut_is_told(tmp_path):
+    deep = [f"lib.f{i}" for i in range(explain.DEEPEST)]
+    path = write_profile(tmp_path / "p", [(deep, 30), (["runtime.runFinalizers", *deep[1:40]], 70)])
+    answer = of(path)
+    assert (answer["cut"], answer["share"]) == (0.3, 0.7)
+    assert (
+        "30.0 % is on stacks of which Go's profiler kept the innermost 64"
+        in called(str(path)).stdout
+    )
+    assert of(write_profile(tmp_path / "q", NEW))["cut"] == 0
+    assert "innermost 64" not in called(str(tmp_path / "q")).stdout

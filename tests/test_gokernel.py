@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client import KernelManager
 from measured import Made
 from nbformat import NotebookNode
 from notebooks_fixture import code, execute, prose, write_fixture_report
@@ -64,6 +67,31 @@ def test_the_kernel_has_the_release_that_built_it_and_is_built_again_from_other_
         (tmp_path / name).write_bytes((gokernel.MODULE / name).read_bytes() + b"\n// other\n")
     monkeypatch.setattr(gokernel, "MODULE", tmp_path)
     assert gokernel.find() is None
+
+
+def test_an_interrupted_kernel_keeps_its_variables(kernel):
+    manager = KernelManager(kernel_name=gokernel.NAME)
+    manager._kernel_spec = gokernel.find()
+    manager.start_kernel(stderr=subprocess.DEVNULL)
+    client = manager.blocking_client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=60)
+        printed: list[str] = []
+        run = partial(
+            client.execute_interactive,
+            timeout=60,
+            output_hook=lambda message: printed.append(message["content"].get("text", "")),
+        )
+        run("kept := 42")
+        client.execute('import "time"; time.Sleep(2 * time.Second)')
+        manager.interrupt_kernel()
+        run('import "fmt"; fmt.Println("kept", kept)')
+        assert "kept 42" in "".join(printed)
+        assert manager.is_alive()
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 # --- the notebooks --------------------------------------------------------------------

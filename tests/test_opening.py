@@ -15,7 +15,7 @@ from gccost.cases.cases import BUDGETS
 from gccost.cases.settings import Settings
 from gccost.cases.versions import DOCUMENT_GO, TODAY_GO
 from gccost.errors import GccostError
-from gccost.measuring import jdks, toolchains
+from gccost.measuring import jdks, languages, toolchains
 from gccost.notebook import OpenedStudy
 from gccost.showing import programs
 from gccost.studies import STUDIES
@@ -213,3 +213,11 @@ def test_an_own_run_of_a_release_that_no_table_has_names_it(tmp_path, reference,
     assert f"The run {run.name} has samples of Go 1.99.1, which data/releases.csv does not" in said
     assert "gccost release 1.99.1" in said
     assert "does not list" not in notice(gccost.open("siebenmann"))
+
+
+def test_a_plain_command_shows_what_it_prints_and_not_what_the_go_command_replays():
+    go = languages.of(STUDIES["lemire"])
+    said = programs.run("echo '# runtime' >&2; echo BenchmarkX 1 2 ns/op", go, TODAY_GO)
+    assert said == "BenchmarkX 1 2 ns/op\n"
+    with pytest.raises(GccostError, match="the command failed:\nout\nbecause"):
+        programs.run("echo out; echo because >&2; exit 1", go, TODAY_GO)

@@ -394,3 +394,12 @@ def test_values_that_are_not_finite_are_kept_and_told(capsys):
     assert "ns: 3 of 7 values are NaN or infinite, and are left out" in capsys.readouterr().out
     gccost.read("BenchmarkX-8 1 NaN ns/op\n" * 9)
     assert capsys.readouterr().out.endswith("the text: 4 more values are not finite\n")
+
+
+def test_what_the_go_command_and_a_linker_say_is_no_key(tmp_path):
+    said = "go: downloading golang.org/x/sys v0.1.0\nld: warning: object file is newer\n"
+    for name, before in (("old.txt", said), ("new.txt", "")):
+        (tmp_path / name).write_text(f"goos: linux\n{before}BenchmarkX-2 100 60.6 ns/op\n" * 3)
+    frame = gccost.read(tmp_path / "old.txt", tmp_path / "new.txt")
+    assert frame.attrs["keys"] == ["benchmark", "file"]
+    assert not {"go", "ld"} & {*frame}

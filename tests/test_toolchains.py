@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -195,9 +196,11 @@ def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare):
     assert ccompilers.find().version.encode()
 
 
-def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
-    real = compiler_on(bare, "elsewhere")
-    zig = script(standins.FOLDER / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
+def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare, tmp_path):
+    real, told = compiler_on(bare, "elsewhere"), tmp_path / "told"
+    # It is told `cc` and two options that others do not know.
+    does = f'echo "$*" >> {told}; shift 3; {real} "$@"'
+    zig = script(standins.FOLDER / "ziglang" / "ziglang" / "zig", does)
     said: list[str] = []
     compiler = ccompilers.fetch(said.append)
     # Its first program takes minutes, so a line says what goes on.
@@ -207,4 +210,17 @@ def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
     assert ccompilers.fetch(said.append) == compiler
     assert len(said) == 1
     assert compiler.source == "ziglang wheel"
-    assert str(zig) in Path(compiler.command[0]).read_text()
+    assert "-mcpu=baseline -UNDEBUG" in compiler.version  # the run's manifest has it
+    command = Path(compiler.command[0])
+    assert str(zig) in command.read_text()
+    unresolved = "-Wl,--unresolved-symbols=ignore-all"
+    subprocess.run([command, "--version", unresolved, "a b"], check=False, capture_output=True)
+    *_, last = told.read_text().splitlines()
+    assert last == "cc -mcpu=baseline -UNDEBUG --version -Wl,-z,undefs a b"
+
+
+def test_a_script_for_zig_of_an_older_version_is_replaced(bare):
+    script(standins.FOLDER / "ziglang" / "ziglang" / "zig", "exit 1")
+    older = script(standins.FOLDER / "ziglang" / "zig-cc", 'exec zig cc "$@"')
+    assert ccompilers.find() is None
+    assert "-mcpu=baseline" in older.read_text()

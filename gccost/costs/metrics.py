@@ -34,7 +34,10 @@ _REPORTED: Mapping[Scale, str] = {
     "finalizers-waiting freed-share gc-cycles gc-cycles-to-free late-share "
     "gc-cycles/s gc-share-classes gc-share-memstats gctrace-cycles gctrace-share held/op "
     "held-drained/op held-records/op leaked native-allocated native-freed opened "
-    "passed-records/op records registered/op registered-drained/op run-delay-share",
+    "passed-records/op records registered/op registered-drained/op run-delay-share "
+    "executed gc-cycles-after gc-cycles-before off-heap-bytes panic-share ran-share "
+    "ran-share-yielded returned by-leak-profile by-numgoroutine by-profile-count "
+    "by-profile-text by-stack",
 }
 REPORTED: Mapping[str, Scale] = {
     column(metric): scale for scale, metrics in _REPORTED.items() for metric in metrics.split()

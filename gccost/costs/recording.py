@@ -250,8 +250,8 @@ class Recording:
         """A share of a job's CPU profiles: those of a sitting are added up."""
         made = method.share(self._shares(name, of))
         past = self._past_shares(name, of)
-        nearest_of_study = next(iter(self.relatives), self)
-        made = method.with_prior(made, nearest_of_study.alike)
+        profiled = (each for each in self.relatives if each.cpu_profiles)
+        made = method.with_prior(made, next(profiled, self).alike)
         known = self.recorded.share(name, of) if self.recorded else None
         return replace(made, history=past, recorded=known, run=self.run.name)
 

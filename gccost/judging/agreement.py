@@ -31,7 +31,8 @@ _COLUMNS = [
 def counterpart(run: Run, studies: Iterable[Study], name: str = "") -> Run:
     """The recorded run that a run is compared with: that of a name, or the nearest of its programs.
 
-    Raises GccostError if there is none.
+    It holds half of the run's studies, if there is one that does. Raises GccostError if there is
+    none.
     """
     known = nearest(run)
     if name:
@@ -41,9 +42,11 @@ def counterpart(run: Run, studies: Iterable[Study], name: str = "") -> Run:
         hint = nearest_name(name, [other.name for other in known])
         raise GccostError(f"there is no recorded run {name!r}", "gccost agree", hint)
     held = [study for study in studies if study.name in run.studies]
-    for other in known:
-        if any(_are_alike(study, other) for study in held):
-            return other
+    alike = {other: sum(_are_alike(study, other) for study in held) for other in known}
+    for fewest in (len(held) / 2, 1):
+        for other in known:
+            if alike[other] >= fewest and alike[other]:
+                return other
     hint = "name one with --run, or record one: gccost add"
     raise GccostError("no recorded run has measured the programs of your run", run.name, hint)
 

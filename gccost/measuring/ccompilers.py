@@ -24,6 +24,22 @@ from gccost.progress import Say
 
 _WHEEL = "ziglang"
 _TRIED = "tried"  # a file in the wheel's folder, once its compiler has built a program
+# Zig compiles for this machine's processor unless it is told otherwise, so that a pack would not
+# start on another, and with optimisation it leaves assertions out, which other compilers do not.
+_AS_OTHERS = "-mcpu=baseline -UNDEBUG"
+# CC must be a single command. Zig does not know the one option by which chapter 10's libraries let
+# a program be linked whose functions are in another package.
+_SCRIPT = """\
+#!/bin/sh
+for option do
+    shift
+    case $option in
+    -Wl,--unresolved-symbols=ignore-all) option=-Wl,-z,undefs ;;
+    esac
+    set -- "$@" "$option"
+done
+exec {zig} cc {flags} "$@"
+"""
 _PROGRAM = "#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n"
 
 
@@ -74,17 +90,18 @@ def _zig(say: Say) -> CCompiler | None:
     program = folder / "ziglang" / "zig"
     if not program.is_file():
         return None
-    # CC must be a single command.
+    text = _SCRIPT.format(zig=shlex.quote(str(program)), flags=_AS_OTHERS).encode()
     script = folder / "zig-cc"
-    if not script.exists():  # other processes may be running it
-        write_whole(script, f'#!/bin/sh\nexec {shlex.quote(str(program))} cc "$@"\n'.encode())
+    if not script.exists() or script.read_bytes() != text:  # other processes may be running it
+        write_whole(script, text)
         script.chmod(0o755)
     if not (folder / _TRIED).exists():
         say("C compiler: the first program of zig cc takes minutes, because it builds its libc")
     version = _compiles(str(script))
-    if version:
-        (folder / _TRIED).touch()
-    return CCompiler((str(script),), f"zig cc, {version}", "ziglang wheel") if version else None
+    if version is None:
+        return None
+    (folder / _TRIED).touch()
+    return CCompiler((str(script),), f"zig cc {_AS_OTHERS}, {version}", "ziglang wheel")
 
 
 @functools.cache

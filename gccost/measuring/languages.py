@@ -104,6 +104,11 @@ def jvm(toolchain: Any) -> Path | None:
     return toolchain.java if isinstance(toolchain, jdks.Jdk) else None
 
 
+def jvm_build(toolchain: Any) -> str:
+    """What a run says of the JVM of a toolchain; empty for Go, whose releases say all."""
+    return toolchain.build if isinstance(toolchain, jdks.Jdk) else ""
+
+
 def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:
     """Find a study's tools for the releases, downloading missing ones if `fetch`.
 

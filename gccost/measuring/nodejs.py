@@ -58,7 +58,11 @@ def make_executable(binary: Path, goroot: Path, runner: Path) -> None:
     places = [goroot / folder / "wasm" / "wasm_exec.js" for folder in ("lib", "misc")]
     support = next(filter(Path.is_file, places), None)
     if support is None:
-        raise MissingTool("this Go has no wasm_exec.js", str(goroot), "reinstall that Go")
+        raise MissingTool(
+            "this Go has no wasm_exec.js",
+            str(goroot),
+            "name Go 1.24 or later: downloads of older releases lack it",
+        )
     node = find()
     program = f'const program = "{base64.b64encode(binary.read_bytes()).decode()}";\n'
     with writing(binary):

@@ -115,7 +115,7 @@ def _manifest(plan: Plan) -> dict[str, Any]:
         "made": made,
         "studies": {name: sorted(plan.pool.keys() & own) for name, own in plan.studies.items()},
         "programs": plan.programs,
-        "compilers": plan.compilers,
+        "compilers": {kind: each.version for kind, each in plan.compiler.items()},
         "random_layout": plan.random_layouts,
         "missing": plan.missing,
     }

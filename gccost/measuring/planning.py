@@ -121,6 +121,8 @@ def plan(
         made.toolchains.update(tools.toolchains)
         for release, toolchain in tools.toolchains.items():
             made.random_layouts[release] = language.programs.shuffles_layout(toolchain)
+            if jvm := languages.jvm_build(toolchain):
+                made.compilers[release] = jvm
         if tools.compiler is not None:
             made.compiler[language.compiles_with] = tools.compiler
             made.compilers[language.compiles_with] = tools.compiler.version

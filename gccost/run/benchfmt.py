@@ -34,6 +34,8 @@ MOST_UNITS = 200  # of a line; ours have up to 94
 _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
 _LEFT = ("c-unfreed-loop", "c-unfreed-drained")  # less those before the loop
 _CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
+# What the go command, a compiler or a linker says between results; it is no configuration.
+_SAID = re.compile(r"go: .*|[a-z][^\s:A-Z]*: (warning|note|error|fatal error): .*")
 _ANNOUNCED = re.compile(rf"{PREFIX}\S*")  # by go test -v, before the result
 _WITHIN = re.compile(rf"(.{{1,200}}?){PREFIX}\S*[\s|]+\d+[\s|]+\S+\s+[^\d\s]")
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
@@ -133,7 +135,7 @@ def parse(text: str, file: str = "output", *, measured: bool = True) -> Reading:
             elif not measured and (match := _WITHIN.match(line)):
                 prefix = match[1].strip() or "white space"
                 raise ValueError(f"remove what stands before the result: {prefix}")
-            elif match := _CONFIG.fullmatch(line.rstrip()):
+            elif not _SAID.match(line) and (match := _CONFIG.fullmatch(line.rstrip())):
                 config = {**config, match[1]: match[2]}
         except ValueError as why:
             errors.append(_problem(file, number, line, str(why)))
@@ -165,9 +167,13 @@ def _result(line: str, config: Config, measured: bool) -> Sample:
         raise ValueError(f"it has more than {LONGEST:,} characters or {MOST_UNITS} values")
     if UNSEEN.search(line):
         raise ValueError("it holds bytes that are not text")
+    if len(fields) == 2 and fields[1].isdecimal():
+        raise ValueError("it has no value, as go test prints for a reported time of 0")
     if len(fields) < 4 or len(fields) % 2:
         raise ValueError("it is not a name, a count of iterations, and values with units")
     name, keys, procs = _parse_name(fields[0])
+    if not fields[1].strip("0"):
+        raise ValueError("the count of iterations is 0, so nothing was measured")
     if not _COUNT.fullmatch(fields[1]):
         raise ValueError(f"the count of iterations is not a whole number from 1: {fields[1][:40]}")
     units = tuple(fields[3::2])

@@ -47,8 +47,10 @@ _ENVIRONMENT: Final = {
     "GOWORK": "off",
 }
 
-# Each kernel gets its own GOPATH, named after its process ID, because the interpreter
-# empties its GOPATH. The next kernel removes those of kernels that have ended.
+# The kernel would end if JupyterLab interrupted it, and its variables with it; so it does not hear
+# of that, and a cell runs to its end. Each kernel gets its own GOPATH, named after its process ID,
+# because the interpreter empties its GOPATH. The next kernel removes those of kernels that have
+# ended.
 _START: Final = """\
 #!/bin/sh
 here=$(dirname "$0")
@@ -59,6 +61,7 @@ GOPATH=$here/gopath/$$
 mkdir -p "$GOPATH"
 export GOPATH
 unset GODEBUG GOGC GOMEMLIMIT GOMAXPROCS
+trap "" INT
 exec "$here/gophernotes" "$1" >&2 # what it says of itself: a cell's output comes otherwise
 """
 

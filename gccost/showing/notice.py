@@ -89,6 +89,9 @@ def _facts(recordings: Sequence[Recording], samples: pd.DataFrame) -> Iterator[t
     spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
+    for release in dict.fromkeys(chain.from_iterable(each.releases for each in recordings)):
+        if jvm := manifest["compilers"].get(release):
+            yield versions.title(release), jvm
     yield "samples", f"{len(samples)} of {'this study' if len(names) == 1 else 'these studies'}"
     budgets = [budget for budget in dict.fromkeys(map(_finished, recordings)) if budget]
     yield "measured", effort(run)

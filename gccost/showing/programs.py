@@ -19,9 +19,11 @@ SHELL_SECONDS = 300  # after which a plain command counts as hung
 
 
 def run(command: str, language: languages.Language, release: str) -> str:
-    """Run a shell command in a language's folder with a release; return what it prints.
+    """Run a shell command in a language's folder with a release; return what it prints on stdout.
 
-    Waits for other such commands of this clone, because they time something.
+    The go command prints on stderr again what the compiler said of a build in its cache, such as
+    the collections of one with GODEBUG=gctrace=1. Waits for other such commands of this clone,
+    because they time something.
     Raises MissingTool if the release cannot be had, GccostError if the command fails.
     """
     toolchain = language.releases.fetch(release, toolchains.silent)
@@ -33,13 +35,13 @@ def run(command: str, language: languages.Language, release: str) -> str:
                 ["/bin/sh", "-c", command],
                 cwd=language.folder,
                 env=toolchain.environment(),
-                stderr=subprocess.STDOUT,
                 limit=SHELL_SECONDS,
             )
     except subprocess.TimeoutExpired:
         raise GccostError(f"stopped after {SHELL_SECONDS} s", place) from None
     if done.returncode:
-        raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
+        said = (done.stdout + done.stderr).strip()
+        raise GccostError(f"the command failed:\n{said}", place)
     return done.stdout
 
 

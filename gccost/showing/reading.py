@@ -88,7 +88,9 @@ def read(*sources: Any) -> pd.DataFrame:
     medians; `gccost.cost` gives the lower quartile of times and rates. Lines that cannot be read
     are printed, and so are values that are not finite, and what the samples of a run lack;
     `gccost.open(study, run=folder)` has it. Columns `round` and `sitting` are those of a run
-    (frame.attrs["of_a_run"]) or metrics and keys like others.
+    (frame.attrs["of_a_run"]) or metrics and keys like others. What a finalizer
+    takes and allocates counts in whichever benchmark runs when it is called, so run each benchmark
+    in a process of its own: see chapter 8b.
     Raises GccostError if no file is named, or if one is missing or holds no result.
     """
     if not sources:

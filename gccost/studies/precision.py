@@ -54,7 +54,10 @@ class MedianRatio(Quantity):
 
 
 def _half(logs: np.ndarray, confidence: float) -> float:
-    """Half the length of benchstat's interval of a median, from sorted values."""
+    """Half the length of benchstat's interval of a median, from ten sorted values.
+
+    It is the symmetric one, which benchstat's is for ten, and for some other numbers is not.
+    """
     rank = int(scipy.stats.binom.ppf((1 - confidence) / 2, len(logs), 0.5))
     return float(logs[-rank] - logs[rank - 1]) / 2
 
