@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -92,6 +93,13 @@ def test_an_idle_program_collects_only_after_a_first_collection(release, tmp_pat
 
 
 # --- Java ---------------------------------------------------------------------------------
+
+
+def test_no_measured_finalizer_is_empty():
+    programs = [path for path in paths.JAVASRC.rglob("*.java") if path.parent != JAVA]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in programs)
+    assert len(re.findall(r"void finalize\(\)", text)) == 3
+    assert not re.search(r"void finalize\(\)[^{;]*\{\s*\}", text)  # the JVM registers none of these
 
 
 @pytest.fixture(scope="module")
