@@ -406,7 +406,7 @@ def test_a_title_that_lacks_a_figure_states_no_finding(monkeypatch):
 def test_the_sittings_of_a_cost_are_those_of_the_run_that_it_is_from():
     def figure(*values: float, **more: Any) -> Figure:
         made = {float(i): Sitting(each, 0.01 * each, 5) for i, each in enumerate(values, 1)}
-        return Figure(made, 0.02, 5 * len(values), **more)
+        return Figure(made, 5 * len(values), **more)
 
     both = figure(10.0, recorded=figure(20.0, 30.0))
     for source, values in (("", [10.0]), (RECORDED, [20.0, 30.0])):
