@@ -56,6 +56,7 @@ ROUND = [*SITTING, "round"]
 _DRAWS = 10_000  # samples that show the variance of a statistic
 _MOST_FREEDOM = 1e3  # of a prior: with so many degrees its variance is taken as known
 _LEAST = 1e-5  # times the median: the least variance that a fit reads (limma has the same)
+_NORMAL = 0.6745  # standard deviations from a normal's median to its lower quartile
 _STEP = 1e-4  # relative, for the slopes of the delta method
 _LARGEST = 700.0  # exp(700) is near the largest float
 
@@ -196,13 +197,6 @@ def _inverse_trigamma(y: float) -> float:
     return float(x)
 
 
-def moderated(variances: pd.Series, freedom: pd.Series) -> pd.Series:
-    """Each variance, shrunk to the prior of all of them."""
-    prior = fitted(variances, freedom)
-    squares = prior.freedom * prior.variance + freedom * variances
-    return squares / (prior.freedom + freedom)
-
-
 def t(freedom: float, confidence: float) -> float:
     """Student's t for a two-sided interval."""
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
@@ -248,15 +242,25 @@ def statistic_of(metric: str) -> Statistic:
 def scatter(rounds: pd.Series, metric: str) -> pd.Series:
     """The variance of rounds within sittings, by case: of logs, or of counts as they are.
 
-    It is moderated over the cases, but for counts, which have no scale in common.
+    It is moderated over the cases, but for counts, which have no scale in common. A time that has
+    no other case to moderate it has the scatter of its lower half, or one slow round would decide.
     """
     is_count = metrics.scale(metric) == "count"
-    by = (rounds if is_count else np.log(rounds)).groupby(SITTING)
-    table = pd.DataFrame({"freedom": by.size() - 1, "variance": by.var()}).query("freedom > 0")
-    table["squares"] = table["freedom"] * table["variance"]
-    cases = table.groupby(CASE)[["freedom", "squares"]].sum()
-    variances = cases["squares"] / cases["freedom"]
-    return variances if is_count else moderated(variances, cases["freedom"])
+    values = rounds if is_count else np.log(rounds)
+    by = values.groupby(SITTING)
+    table = pd.DataFrame({"freedom": by.size() - 1, "variance": by.var()})
+    if metrics.scale(metric) in ("time", "rate"):
+        table["below"] = ((by.median() - quartile(values, SITTING)) / _NORMAL) ** 2
+    table = table[table["freedom"] > 0]
+    cases = table.mul(table["freedom"], axis="index").groupby(CASE).sum()
+    freedom = table["freedom"].groupby(CASE).sum()
+    variances = cases["variance"] / freedom
+    prior = fitted(variances, freedom)
+    if is_count:
+        return variances
+    if not prior.freedom:
+        return cases["below"] / freedom if "below" in cases else variances
+    return (prior.freedom * prior.variance + freedom * variances) / (prior.freedom + freedom)
 
 
 def levels(
