@@ -64,11 +64,8 @@ _LARGEST = 700.0  # exp(700) is near the largest float
 # --- Statistics of a few values -------------------------------------------------------
 
 
-class Statistic(NamedTuple):
-    """What a few values become: by groups of a series, and along the first axis of an array."""
-
-    of_groups: Callable[[pd.Series, list[str]], pd.Series]
-    of_array: Callable[[Floats], Floats]
+Statistic = Callable[[pd.Series, list[str]], pd.Series]
+"""What the values of each group of a series become, by levels of its index."""
 
 
 def quartile(values: pd.Series, by: list[str]) -> pd.Series:
@@ -91,27 +88,18 @@ def quartile(values: pd.Series, by: list[str]) -> pd.Series:
     return pd.Series(low + (place - below) * (high - low), sizes.index)
 
 
-def _quartile_of_array(values: Floats) -> Floats:
-    return np.quantile(values, 0.25, axis=0, method="median_unbiased")
-
-
-def _median(values: pd.Series, by: list[str]) -> pd.Series:
+def median(values: pd.Series, by: list[str]) -> pd.Series:
+    """The median of each group."""
     return values.groupby(by).median()
-
-
-def _median_of_array(values: Floats) -> Floats:
-    return np.asarray(np.median(values, axis=0))
-
-
-LOWER_QUARTILE = Statistic(quartile, _quartile_of_array)
-MEDIAN = Statistic(_median, _median_of_array)
 
 
 @cache
 def variance_factor(statistic: Statistic, size: int) -> float:
     """The variance of a statistic of so many standard normal values, by simulation."""
     drawn = np.random.default_rng(0).normal(size=(size, _DRAWS))
-    return float(statistic.of_array(drawn).var())
+    groups = pd.Index(np.repeat(np.arange(_DRAWS), size), name="draw")
+    values = pd.Series(drawn.T.ravel(), groups)
+    return float(statistic(values, ["draw"]).var(ddof=0))
 
 
 # --- Moderated variances --------------------------------------------------------------
@@ -236,7 +224,7 @@ def usable(samples: pd.DataFrame, metric: str) -> pd.Series:
 
 def statistic_of(metric: str) -> Statistic:
     """The lower quartile for times and rates, the median for memory and counts."""
-    return LOWER_QUARTILE if metrics.scale(metric) in ("time", "rate") else MEDIAN
+    return quartile if metrics.scale(metric) in ("time", "rate") else median
 
 
 def scatter(rounds: pd.Series, metric: str) -> pd.Series:
@@ -275,7 +263,7 @@ def levels(
     case.
     """
     chosen = statistic or statistic_of(metric)
-    values = chosen.of_groups(rounds, SITTING)
+    values = chosen(rounds, SITTING)
     sizes = rounds.groupby(SITTING).size()
     factors = sizes.map(lambda size: variance_factor(chosen, size))
     of_case = scatters.reindex(sizes.index.get_level_values(CASE)).to_numpy()
@@ -536,7 +524,8 @@ class Costs:
         self._of_cases = cache(self._by_case)
 
     def _rounds(self, metric: str) -> pd.Series:
-        return self._statistic(metric).of_groups(usable(self.samples, metric), ROUND)
+        statistic = self._statistic(metric)
+        return statistic(usable(self.samples, metric), ROUND)
 
     def _scatter(self, metric: str) -> pd.Series:
         return scatter(self.rounds(metric), metric)

@@ -13,7 +13,7 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike
 from scipy import special
 
-from gccost.costs.method import MEDIAN, Floats, t, variance_factor
+from gccost.costs.method import Floats, median, t, variance_factor
 from gccost.stats import SHOWN, Estimate, nothing
 
 _DRAWS = 2000  # of a bootstrap
@@ -43,7 +43,7 @@ def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     x = x[np.isfinite(x)]
     if not x.size:
         return nothing(confidence)
-    error = sqrt(variance_factor(MEDIAN, x.size)) * float(x.std(ddof=1)) if x.size > 1 else inf
+    error = sqrt(variance_factor(median, x.size)) * float(x.std(ddof=1)) if x.size > 1 else inf
     half = float(t(max(x.size - 1, 1), confidence)) * error
     value = float(np.median(x))
     return Estimate(value, value - half, value + half, x.size, x.size, confidence)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from gccost.cases import published, versions
 from gccost.costs import method, samples
-from gccost.costs.method import LOWER_QUARTILE, MEDIAN, Costs, Floats, Spread, Statistic
+from gccost.costs.method import Costs, Spread, Statistic
 from gccost.judging.claims import Claim, Study
 from gccost.judging.rules import Verdict
 from gccost.run.runs import Run
@@ -28,23 +28,15 @@ def _mean(values: pd.Series, by: list[str]) -> pd.Series:
     return values.groupby(by).mean()
 
 
-def _mean_of_array(values: Floats) -> Floats:
-    return np.asarray(values.mean(axis=0))
-
-
 def _least(values: pd.Series, by: list[str]) -> pd.Series:
     return values.groupby(by).min()
 
 
-def _least_of_array(values: Floats) -> Floats:
-    return np.asarray(values.min(axis=0))
-
-
 ESTIMATORS: Mapping[str, Statistic] = {
-    "mean": Statistic(_mean, _mean_of_array),
-    "median": MEDIAN,
-    "lower quartile": LOWER_QUARTILE,
-    "least": Statistic(_least, _least_of_array),
+    "mean": _mean,
+    "median": method.median,
+    "lower quartile": method.quartile,
+    "least": _least,
 }
 _HALF = 0.5  # confidence
 _FEWEST_SITTINGS = 3
