@@ -38,6 +38,7 @@ _TINY, _CYCLE, _STAYS = "handles-without-pointers", "cycles", "memory-that-stays
 _PRICE, _SEE, _OWN = "what-addcleanup-allocates", "how-to-see-it", "your-own-benchmarks"
 _WASM, _CGO = "10a-without-c#in-webassembly", "08-instead#noescape-and-nocallback"
 _claim = partial(Claim, releases=RELEASES)
+_both = partial(Claim, releases=(CLEANUP_GO, TODAY_GO))  # the same on those in between
 _today = partial(Claim, releases=(TODAY_GO,))
 _counted = partial(Claim, releases=_COUNTING)
 # Counts and shares, without noise that is proportional to them.
@@ -75,26 +76,26 @@ STUDY = Study(
     document=TODAY_GO,
     claims=(
         _claim("X41a", _TINY, _ran("TinyCleanup/neighbour=dropped"), _AT_LEAST),
-        _claim("X41b", _TINY, _ran("TinyFinalizer/neighbour=kept"), _AT_LEAST),
+        _both("X41b", _TINY, _ran("TinyFinalizer/neighbour=kept"), _AT_LEAST),
         _claim("X41c", _TINY, Amount("Neighbour", "panic_share"), _AT_MOST),
-        _claim("X42a", _CYCLE, _ran("OwnerFinalizer/owns=cond"), _AT_LEAST),
-        _claim("X42b", _CYCLE, _ran("OwnerCleanup/owns=cond"), _AT_LEAST),
-        _claim("X43a", _STAYS, _stays("Finalizer"), _AT_MOST),
-        _claim("X43b", _STAYS, _stays("Cleanup"), _AT_MOST),
-        _claim("X43c", _STAYS, _stays("Adopted"), _AT_MOST),
+        _both("X42a", _CYCLE, _ran("OwnerFinalizer/owns=cond"), _AT_LEAST),
+        _both("X42b", _CYCLE, _ran("OwnerCleanup/owns=cond"), _AT_LEAST),
+        _both("X43a", _STAYS, _stays("Finalizer"), _AT_MOST),
+        _both("X43b", _STAYS, _stays("Cleanup"), _AT_MOST),
+        _both("X43c", _STAYS, _stays("Adopted"), _AT_MOST),
         _claim("X44", _PRICE, _allocations("Argument/of=int"), _AT_MOST),
         _counted("X45a", _SEE, Amount("BlockingFinalizer", "executed"), _AT_LEAST),
         _counted("X45b", _SEE, Amount("BlockingCleanup", "executed"), _AT_LEAST),
-        _claim("X45c", _SEE, _shown("Finalizer", "numgoroutine"), _AT_LEAST),
-        _claim("X45d", _SEE, _shown("Finalizer", "profile_text"), _AT_LEAST),
+        _both("X45c", _SEE, _shown("Finalizer", "numgoroutine"), _AT_LEAST),
+        _both("X45d", _SEE, _shown("Finalizer", "profile_text"), _AT_LEAST),
         _today("X49a", _SEE, _shown("Finalizer", "leak_profile"), _AT_LEAST),
         _today("X49b", _SEE, _shown("Cleanup", "leak_profile"), _AT_LEAST),
         _claim("X46", _OWN, _allocations("InlinedLoop"), _AT_MOST),
         _today("X47a", _WASM, _ran("Loop/then=gosched"), _AT_LEAST),
         _today("X47b", _WASM, _YIELDED, _AT_LEAST),
-        _claim("X48a", _CGO, _allocations("Pass/annotations=noescape"), _AT_MOST),
-        _claim("X48b", _CGO, _allocations("Pass/annotations=both"), _AT_MOST),
-        _claim("X48c", _CGO, _ANNOTATED, AtMost()),
+        _both("X48a", _CGO, _allocations("Pass/annotations=noescape"), _AT_MOST),
+        _both("X48b", _CGO, _allocations("Pass/annotations=both"), _AT_MOST),
+        _both("X48c", _CGO, _ANNOTATED, AtMost()),
     ),
     metric="ran_share",
 )
