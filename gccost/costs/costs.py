@@ -234,7 +234,7 @@ def sittings(cost: Any) -> pd.DataFrame:
 
     A row per sitting: value; error (the standard deviation of its log within the sitting); rounds;
     spread (the standard deviation of the log of one sitting, moderated); freedom (its degrees of
-    freedom).
+    freedom); source and run, as in costs.
     """
     figure = _figure(cost, "gccost.sittings")
     if figure.recorded and cost["source"] == RECORDED:
@@ -244,7 +244,8 @@ def sittings(cost: Any) -> pd.DataFrame:
     made["error"] /= made["value"]
     of_one = method.moderated_spread(figure, signed=False)
     spread, freedom = math.sqrt(of_one.variance), of_one.freedom
-    return made.assign(spread=spread, freedom=freedom).rename_axis("sitting")
+    made = made.assign(spread=spread, freedom=freedom, source=cost["source"], run=figure.run)
+    return made.rename_axis("sitting")
 
 
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

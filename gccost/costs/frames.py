@@ -350,8 +350,9 @@ class Frames:
                 estimate = method.estimate(propagate(truediv, pair))
                 if estimate.n:
                     figures = estimating.row(estimate).values()
-                    rows.append([versions.title(job["release"]), job["variant"], *figures])
-        return pd.DataFrame(rows, columns=["release", "variant", *VALUES])
+                    of = [versions.title(job["release"]), job["variant"], *figures]
+                    rows.append([*of, self._source(shown), shown.run.name])
+        return pd.DataFrame(rows, columns=["release", "variant", *VALUES, "source", "run"])
 
     # --- Profiles and traces -----------------------------------------------
 
