@@ -21,7 +21,7 @@ PYTHON = re.compile(r"^```python\n((?:.*\n)+?)```$", re.MULTILINE)
 CONTRIBUTING = paths.ROOT / "CONTRIBUTING.md"
 COPIED = (
     *("gccost", "gosrc", "javasrc", "requirements.lock"),
-    *("data/published", "data/releases.csv", "data/benchmarks.csv"),
+    *("data/published", "data/releases.csv", "data/benchmarks.csv", "data/go-packages.txt"),
 )
 
 

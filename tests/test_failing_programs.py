@@ -65,9 +65,10 @@ def test_measuring_works_offline_once_tools_are_installed(tmp_path):
 import sys
 from pathlib import Path
 from gccost import processes
-from gccost.measuring import jobs, planning, sampler
+from gccost.cases import jobs
+from gccost.cases.cases import BUDGETS
+from gccost.measuring import planning, sampler
 from gccost.studies import STUDIES
-from gccost.measuring.cases import BUDGETS
 plan = planning.plan([STUDIES["lemire"]], BUDGETS["tiny"], say=sys.exit)
 assert not plan.missing, plan.missing
 job = next(iter(plan.pool.values()))
