@@ -36,7 +36,9 @@ def values(frame: pd.DataFrame) -> pd.DataFrame:
         and not str(name).endswith(("_low", "_high"))
     ]
     told = [name for name in figures if name != "value" and "value" in frame]
-    words = frame[told].astype(str).agg(", ".join, axis="columns") if told else frame.index.map(str)
+    words = frame.index.map(str)
+    if told:
+        words = [", ".join(map(str, row)) for row in frame[told].itertuples(index=False)]
     shown = frame[["value"]] if "value" in frame else frame[figures]
     return shown.set_axis([*words], axis="index") if len(frame) else shown
 
@@ -79,7 +81,9 @@ def without(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Recording, "cost", cost_of)
 
 
-def same(one: object, other: object) -> bool:
+def same(one: Any, other: Any) -> bool:
+    if pd.isna(one) or pd.isna(other):
+        return bool(pd.isna(one) and pd.isna(other))
     numbers = isinstance(one, float | int) and isinstance(other, float | int)
     return math.isclose(one, other, rel_tol=1e-9) if numbers else one == other
 
