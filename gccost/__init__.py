@@ -18,6 +18,7 @@ What a notebook calls:
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `chart(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)` | the inks of variants |
+| `table(frame, *costs)` | a table of your own making, and which of its figures are recorded |
 | `results(sittings)` | every study, the ledger of all claims, each machine, each sitting left out |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is left out |
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import measure, results
     from gccost.notebook import open_study as open
-    from gccost.showing.drawing import chart, intervals, palette
+    from gccost.showing.drawing import chart, intervals, palette, table
     from gccost.showing.programs import source
     from gccost.showing.quoting import ns, number, percent, prose, times
     from gccost.showing.reading import read
@@ -91,6 +92,7 @@ __all__ = [
     "simulate",
     "sittings",
     "source",
+    "table",
     "times",
 ]
 
@@ -101,7 +103,7 @@ _WHERE = {
     "cases.published": "published",
     "judging.simulation": "simulate",
     "notebook": "measure open results runs",
-    "showing.drawing": "chart intervals palette",
+    "showing.drawing": "chart intervals palette table",
     "showing.programs": "source",
     "showing.quoting": "ns number percent prose times",
     "showing.reading": "read",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import sub
 from typing import Any
 
@@ -91,8 +92,9 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
     of a study know their run, and so how far sittings differ. A merge, a file, or pd.concat with
     other frames loses that; then the interval comes from the samples' own scatter, and a time or
     rate that is zero or negative in any sample is a median too, which is printed. With fewer than
-    three rounds, low and high are NaN. Raises GccostError for samples of several cases, and
-    without the metric.
+    three rounds, low and high are NaN. Samples whose columns `source` and `run` say that they are
+    recorded have a recorded cost. Raises GccostError for samples of several cases, and without the
+    metric.
 
         samples.groupby(study.keys, dropna=False).apply(gccost.cost)
     """
@@ -114,7 +116,18 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
     signed = is_signed(metric) or zeros
     column = "value" if signed else metric  # a column that is not known is a count
     of_one = Costs(known.assign(**{column: values}))
-    return series(of_one.cost("", column), signed=signed)
+    made_alone = of_one.cost("", column)
+    if _are_recorded(samples):
+        made_alone = Figure(recorded=replace(made_alone, run=str(samples["run"].iloc[0])))
+    return series(made_alone, signed=signed)
+
+
+def _are_recorded(samples: pd.DataFrame) -> bool:
+    """Whether samples say that they are all of one recorded run."""
+    if samples.empty or not {"source", "run"} <= {*samples}:
+        return False
+    is_recorded = bool((samples["source"] == RECORDED).all())
+    return is_recorded and len(samples["run"].unique()) == 1
 
 
 def _of_a_run(samples: pd.DataFrame) -> bool:

@@ -201,8 +201,8 @@ class Frames:
         """
         frame = self._samples
         frame = frame[frame.index.isin(self._measured(filters).index)]
-        keys, source = self._keys(), ["source"] * any(frame["source"] != "")
-        first = [*_asked(keys, filters, frame), *_COUNTS, *source, *_MEASURED]
+        keys = self._keys()
+        first = [*_asked(keys, filters, frame), *_COUNTS, "source", *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
         others = others[~others.str.endswith("_records_ns")]
         frame = frame.reindex(columns=[*first, *others, "run", "name"]).reset_index(drop=True)
@@ -484,16 +484,17 @@ class Frames:
     def calls(self, **filters: Any) -> pd.DataFrame:
         """The time of a call by the number of records in its span's list, a row per process.
 
-        Columns: the case's keys, round, records, ns.
+        Columns: the case's keys, round, records, ns; source and run, as in costs.
         """
         every = self.recording.shown
-        every = every[["round", *(str(name) for name in every if AT.fullmatch(str(name)))]]
-        rows = [
-            {"job": name, "round": sample["round"], "records": records, "ns": ns}
-            for name, sample in every[every.count(axis="columns") > 1].iterrows()
-            for records, ns in zip(*walked(sample), strict=True)
-        ]
-        return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
+        timed = every[[str(name) for name in every if AT.fullmatch(str(name))]]
+        rows = []
+        for name, sample in every[timed.notna().any(axis="columns")].iterrows():
+            process = {"job": name, **sample[["round", "source", "run"]]}
+            for records, ns in zip(*walked(sample), strict=True):
+                rows.append({**process, "records": records, "ns": ns})
+        values = ["round", "records", "ns", "source", "run"]
+        return self._keyed(rows, values, "cases", filters)
 
 
 def _asked(keys: Iterable[str], filters: Iterable[str], frame: pd.DataFrame) -> dict[str, None]:

@@ -32,11 +32,11 @@ relatives, and samples without a run have the scatter of their own rounds as pri
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, fsum, inf, isfinite, log, nan, sqrt
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -74,18 +74,23 @@ def quartile(values: pd.Series, by: list[str]) -> pd.Series:
     It is np.quantile(group, 0.25, method="median_unbiased"), for all groups at once.
     """
     groups = values.groupby(by)
-    group = groups.ngroup().to_numpy()
     sizes = groups.size()
     size = sizes.to_numpy()
-    order = np.lexsort([values.to_numpy(), group])
-    grouped = values.to_numpy()[order][(group < 0).sum() :]
+    group = groups.ngroup().to_numpy()
+    x = values.to_numpy()
+    order = np.lexsort([x, group])
+    ungrouped = np.count_nonzero(group < 0)
+    grouped = x[order][ungrouped:]
     first = size.cumsum() - size
-    place = np.clip((size + 1 / 3) / 4 - 2 / 3, 0, size - 1)
-    below = np.floor(place).astype(int)
-    above = np.minimum(below + 1, size - 1)
+    last = size - 1
+    place = (size + 1 / 3) / 4 - 2 / 3
+    place = np.clip(place, 0, last)
+    below = place.astype(int)
+    above = np.minimum(below + 1, last)
     low = grouped[first + below]
     high = grouped[first + above]
-    return pd.Series(low + (place - below) * (high - low), sizes.index)
+    quartiles = low + (place - below) * (high - low)
+    return pd.Series(quartiles, sizes.index)
 
 
 def median(values: pd.Series, by: list[str]) -> pd.Series:
@@ -96,10 +101,13 @@ def median(values: pd.Series, by: list[str]) -> pd.Series:
 @cache
 def variance_factor(statistic: Statistic, size: int) -> float:
     """The variance of a statistic of so many standard normal values, by simulation."""
-    drawn = np.random.default_rng(0).normal(size=(size, _DRAWS))
-    groups = pd.Index(np.repeat(np.arange(_DRAWS), size), name="draw")
+    random = np.random.default_rng(0)
+    drawn = random.normal(size=(size, _DRAWS))
+    draw = np.repeat(np.arange(_DRAWS), size)
+    groups = pd.Index(draw, name="draw")
     values = pd.Series(drawn.T.ravel(), groups)
-    return float(statistic(values, ["draw"]).var(ddof=0))
+    statistics = statistic(values, ["draw"])
+    return float(statistics.var(ddof=0))
 
 
 # --- Moderated variances --------------------------------------------------------------
@@ -119,13 +127,16 @@ class Spread(NamedTuple):
 
     def times(self, factor: float) -> Spread:
         """The spread of values that are multiplied: its variances are, by `factor`."""
-        return self._replace(variance=self.variance * factor, error=self.error * factor)
+        variance = self.variance * factor
+        error = self.error * factor
+        return self._replace(variance=variance, error=error)
 
     def at(self, error: float) -> float:
         """A prior's variance at an error."""
         if not (self.slope and self.error and error):
             return self.variance
-        return float(self.variance * (error / self.error) ** self.slope)
+        larger = error / self.error
+        return float(self.variance * larger**self.slope)
 
 
 NONE = Spread()
@@ -134,8 +145,10 @@ NONE = Spread()
 def spread(values: ArrayLike, errors: ArrayLike) -> Spread:
     """The spread of the values of sittings, whose errors are variances."""
     x = np.asarray(values, dtype=np.float64)
-    variance = float(x.var(ddof=1)) if x.size > 1 else 0.0
-    return Spread(variance, x.size - 1, float(np.asarray(errors).mean()))
+    error = float(np.asarray(errors, dtype=np.float64).mean())
+    freedom = x.size - 1
+    variance = float(x.var(ddof=1)) if freedom else 0.0
+    return Spread(variance, freedom, error)
 
 
 def fitted(variances: ArrayLike, freedom: ArrayLike, errors: ArrayLike | None = None) -> Spread:
@@ -149,31 +162,49 @@ def fitted(variances: ArrayLike, freedom: ArrayLike, errors: ArrayLike | None = 
     v = np.asarray(variances, dtype=np.float64)
     d = np.asarray(freedom, dtype=np.float64)
     if np.count_nonzero(v) < FEWEST or not np.median(v):
-        return Spread()
+        return NONE
     half = d / 2
-    logs = _logs(v) - special.digamma(half) + np.log(half)
     weights = d / d.sum()
-    e = np.zeros_like(v) if errors is None else np.asarray(errors, dtype=np.float64)
-    at, slope, taken = 0.0, 0.0, 1  # degrees of freedom that the mean, and the line, take
+    logs = _logs(v) - special.digamma(half) + np.log(half)
+    centre, slope = 0.0, 0.0
+    taken = 1  # degrees of freedom that the mean takes
+    e = np.zeros(1) if errors is None else np.asarray(errors, dtype=np.float64)
     if np.median(e):
-        taken = 2
         sizes = _logs(e)
-        at = float(weights @ sizes)
-        slope = max(float(np.polyfit(sizes - at, logs, 1, w=np.sqrt(weights))[0]), 0.0)
-        logs = logs - slope * (sizes - at)
+        centre = float(weights @ sizes)
+        sizes = sizes - centre
+        slope = _slope_of(sizes, logs, weights)
+        logs = logs - slope * sizes
+        taken = 2  # with the line
     mean = float(weights @ logs)
     count = 1 / float(weights @ weights)  # of equal weights that know as much
-    scatter = float(weights @ (logs - mean) ** 2) * count / max(count - taken, 1)
-    excess = scatter - float(weights @ special.polygamma(1, half))
-    most = _MOST_FREEDOM / 2
-    half_d0 = _inverse_trigamma(excess) if excess > special.polygamma(1, most) else most
+    scatter = float(weights @ (logs - mean) ** 2)
+    scatter *= count / max(count - taken, 1)
+    chance = float(weights @ special.polygamma(1, half))
+    half_d0 = _half_freedom(scatter - chance)
     log_s0 = mean + special.digamma(half_d0) - log(half_d0)
-    return Spread(exp(log_s0), 2 * half_d0, exp(at), slope)
+    return Spread(exp(log_s0), 2 * half_d0, exp(centre), slope)
+
+
+def _slope_of(x: Floats, y: Floats, weights: Floats) -> float:
+    """The slope of a straight line through points with weights; 0 if it would fall."""
+    slope, _ = np.polyfit(x, y, 1, w=np.sqrt(weights))
+    return max(float(slope), 0.0)
+
+
+def _half_freedom(excess: float) -> float:
+    """Half the degrees of freedom of a prior, whose logs scatter by more than chance."""
+    most = _MOST_FREEDOM / 2
+    if excess <= special.polygamma(1, most):
+        return most
+    return _inverse_trigamma(excess)
 
 
 def _logs(values: Floats) -> Floats:
     """Logs; a value of nearly 0 counts as a small part of the median."""
-    return np.asarray(np.log(np.maximum(values, _LEAST * np.median(values))))
+    least = _LEAST * np.median(values)
+    raised = np.maximum(values, least)
+    return np.asarray(np.log(raised))
 
 
 def _inverse_trigamma(y: float) -> float:
@@ -181,26 +212,26 @@ def _inverse_trigamma(y: float) -> float:
     x = 0.5 + 1 / y
     for _ in range(50):
         trigamma = special.polygamma(1, x)
-        x += trigamma * (1 - trigamma / y) / special.polygamma(2, x)
+        slope = special.polygamma(2, x)
+        x += trigamma * (1 - trigamma / y) / slope
     return float(x)
 
 
 def t(freedom: float, confidence: float) -> float:
     """Student's t for a two-sided interval."""
-    return float(special.stdtrit(freedom, (1 + confidence) / 2))
+    below = (1 + confidence) / 2
+    return float(special.stdtrit(freedom, below))
 
 
 def variance(own: Spread, recorded: Spread, prior: Spread) -> Spread:
     """The moderated variance of one sitting, and its freedom: s² in the module's formula."""
-    excess = max(own.error - recorded.error, 0.0) if recorded.freedom else 0.0
     freedom = prior.freedom + recorded.freedom + own.freedom
     if not freedom:
         return Spread(inf)
-    squares = (
-        prior.freedom * prior.at(own.error)
-        + recorded.freedom * (recorded.variance + excess)
-        + own.freedom * own.variance
-    )
+    excess = max(own.error - recorded.error, 0.0)
+    squares = prior.freedom * prior.at(own.error)
+    squares += recorded.freedom * (recorded.variance + excess)
+    squares += own.freedom * own.variance
     return Spread(squares / freedom, freedom)
 
 
@@ -213,12 +244,15 @@ def usable(samples: pd.DataFrame, metric: str) -> pd.Series:
     Values that are not finite are left out, and those that are zero or negative unless the metric
     is a count.
     """
-    values = samples.get(metric, pd.Series(nan, samples.index)).astype(float)
-    values = values.set_axis(pd.MultiIndex.from_frame(samples[ROUND]))
+    missing = pd.Series(nan, samples.index)
+    values = samples.get(metric, missing).astype(float)
+    rounds = pd.MultiIndex.from_frame(samples[ROUND])
+    values = values.set_axis(rounds)
     values = values[np.isfinite(values)]
     scale = metrics.scale(metric)
-    if scale != "count":
-        values = values[values > 0]
+    if scale == "count":
+        return values
+    values = values[values > 0]
     return 1 / values if scale == "rate" else values
 
 
@@ -233,22 +267,31 @@ def scatter(rounds: pd.Series, metric: str) -> pd.Series:
     It is moderated over the cases, but for counts, which have no scale in common. A time that has
     no other case to moderate it has the scatter of its lower half, or one slow round would decide.
     """
-    is_count = metrics.scale(metric) == "count"
-    values = rounds if is_count else np.log(rounds)
-    by = values.groupby(SITTING)
-    table = pd.DataFrame({"freedom": by.size() - 1, "variance": by.var()})
-    if metrics.scale(metric) in ("time", "rate"):
-        table["below"] = ((by.median() - quartile(values, SITTING)) / _NORMAL) ** 2
-    table = table[table["freedom"] > 0]
-    cases = table.mul(table["freedom"], axis="index").groupby(CASE).sum()
-    freedom = table["freedom"].groupby(CASE).sum()
-    variances = cases["variance"] / freedom
-    prior = fitted(variances, freedom)
-    if is_count:
+    scale = metrics.scale(metric)
+    values = rounds if scale == "count" else np.log(rounds)
+    by_sitting = values.groupby(SITTING)
+    freedom = by_sitting.size() - 1
+    freedom = freedom[freedom > 0]
+    variances = _pooled(by_sitting.var(), freedom)
+    if scale == "count":
         return variances
-    if not prior.freedom:
-        return cases["below"] / freedom if "below" in cases else variances
-    return (prior.freedom * prior.variance + freedom * variances) / (prior.freedom + freedom)
+    freedom_of_case = freedom.groupby(CASE).sum()
+    prior = fitted(variances, freedom_of_case)
+    if prior.freedom:
+        squares = prior.freedom * prior.variance + freedom_of_case * variances
+        return squares / (prior.freedom + freedom_of_case)
+    if scale == "amount":
+        return variances
+    lower_half = by_sitting.median() - quartile(values, SITTING)
+    deviations = lower_half / _NORMAL
+    return _pooled(deviations**2, freedom)
+
+
+def _pooled(variances: pd.Series, freedom: pd.Series) -> pd.Series:
+    """The variance of each case, from its sittings', by their degrees of freedom."""
+    squares = variances * freedom
+    by_case = squares.reindex(freedom.index).groupby(CASE)
+    return by_case.sum() / freedom.groupby(CASE).sum()
 
 
 def levels(
@@ -317,18 +360,21 @@ class Figure:
     @property
     def centre(self) -> float:
         """The geometric mean over its sittings."""
-        return exp(float(np.log([each.value for each in self.counted]).mean()))
+        values = [each.value for each in self.counted]
+        return exp(float(np.log(values).mean()))
 
     def at(self, centre: float) -> Figure:
         """The same with another mean: what a machine shows that takes so many times as long."""
         if not self.sittings:
             return self
         factor = centre / self.centre
-        sittings = {
-            number: Sitting(factor * each.value, factor * each.error, each.rounds)
-            for number, each in self.sittings.items()
-        }
-        alone, shared = (prior.times(factor**2) for prior in (self.alone, self.shared))
+        sittings = {}
+        for number, each in self.sittings.items():
+            value = factor * each.value
+            error = factor * each.error
+            sittings[number] = Sitting(value, error, each.rounds)
+        alone = self.alone.times(factor**2)
+        shared = self.shared.times(factor**2)
         return replace(self, sittings=sittings, alone=alone, shared=shared)
 
     def spread(self, signed: bool) -> Spread:
@@ -337,12 +383,17 @@ class Figure:
         errors = np.array([each.error for each in self.counted])
         if signed:
             return spread(values, errors**2)
-        return spread(np.log(values), (errors / values) ** 2)
+        of_logs = errors / values
+        return spread(np.log(values), of_logs**2)
 
     def has_values(self, signed: bool) -> bool:
         """Whether it has a sitting, and in each one a value that its scale can have."""
-        values = [each.value for each in self.sittings.values()]
-        return bool(values) and all(isfinite(x) and (signed or x > 0) for x in values)
+        for each in self.sittings.values():
+            if not isfinite(each.value):
+                return False
+            if each.value <= 0 and not signed:
+                return False
+        return bool(self.sittings)
 
 
 class Level(NamedTuple):
@@ -361,17 +412,24 @@ def of_levels(case: Mapping[float, Level], metric: str, n: int) -> Figure:
     scale = metrics.scale(metric)
     sittings = {}
     for number, level in case.items():
-        value = 1 / level.value if scale == "rate" else level.value
-        deviation = sqrt(level.error) * (1 if scale == "count" else value)
-        sittings[number] = Sitting(value, deviation, level.rounds)
-    made = Figure(sittings, n)
-    own = Spread(_mean_error(made), made.rounds - len(made.counted), _mean_error(made))
-    return replace(made, alone=own, shared=own)
+        value, error = level.value, sqrt(level.error)
+        if scale == "rate":
+            value = 1 / value
+        if scale != "count":
+            error *= value
+        sittings[number] = Sitting(value, error, level.rounds)
+    return _with_own_prior(Figure(sittings, n))
 
 
-def _mean_error(figure: Figure) -> float:
-    """The mean variance of its sittings' values, in their unit."""
-    return fsum(each.error**2 for each in figure.counted) / max(len(figure.counted), 1)
+def _with_own_prior(figure: Figure) -> Figure:
+    """A figure whose prior is the scatter of its own rounds."""
+    counted = figure.counted
+    if not counted:
+        return figure
+    errors = [each.error**2 for each in counted]
+    error = fsum(errors) / len(errors)
+    own = Spread(error, figure.rounds - len(counted), error)
+    return replace(figure, alone=own, shared=own)
 
 
 def propagate(function: Callable[..., float], figures: Sequence[Figure]) -> Figure:
@@ -379,63 +437,79 @@ def propagate(function: Callable[..., float], figures: Sequence[Figure]) -> Figu
 
     Its recorded figures are the same function of theirs.
     """
+    common = set.intersection(*(set(figure.sittings) for figure in figures))
     made: dict[float, Sitting] = {}
     slopes: list[list[float]] = []
-    for number in sorted(set.intersection(*(set(figure.sittings) for figure in figures))):
+    for number in sorted(common):
         parts = [figure.sittings[number] for figure in figures]
         values = [part.value for part in parts]
         try:
             value = function(*values)
-            by = [_slope(function, values, at) for at in range(len(values))]
+            slope = [_slope(function, values, place) for place in range(len(values))]
         except ZeroDivisionError:  # a ratio to nothing has no value
             continue
-        deviations = [a * part.error for a, part in zip(by, parts, strict=True) if a]
-        error = sqrt(fsum(deviation**2 for deviation in deviations))
-        made[number] = Sitting(value, error, min(part.rounds for part in parts))
-        slopes.append(by)
+        errors = [a * part.error for a, part in zip(slope, parts, strict=True) if a]
+        error = sqrt(fsum(each**2 for each in errors))
+        rounds = min(part.rounds for part in parts)
+        made[number] = Sitting(value, error, rounds)
+        slopes.append(slope)
     if not all(isfinite(each.value) for each in made.values()):
         made = {}
-    squares = np.square(slopes).mean(axis=0) if slopes else np.zeros(len(figures))
-    shared = _summed([f.shared for f in figures], squares)
-    alone = _summed([figures[0].alone], squares) if len(figures) == 1 else shared
-    runs = min(len(figure.history) for figure in figures)
+    squares = np.zeros(len(figures))
+    if slopes:
+        squares = np.square(slopes).mean(axis=0)
+    shared = _summed([figure.shared for figure in figures], squares)
+    alone = shared
+    if len(figures) == 1:
+        alone = _summed([figures[0].alone], squares)
+    runs = dict.fromkeys(figure.run for figure in figures)
     return Figure(
         made,
-        min(figure.n for figure in figures),
-        alone,
-        shared,
-        tuple(propagate(function, [f.history[at] for f in figures]) for at in range(runs)),
-        _of_recorded(function, [figure.recorded for figure in figures]),
-        "; ".join(dict.fromkeys(figure.run for figure in figures if figure.run)),
+        n=min(figure.n for figure in figures),
+        alone=alone,
+        shared=shared,
+        history=_of_history(function, figures),
+        recorded=_of_recorded(function, figures),
+        run="; ".join(filter(None, runs)),
     )
 
 
-def _slope(function: Callable[..., float], values: list[float], at: int) -> float:
-    step = _STEP * (abs(values[at]) or 1.0)
-    high, low = [*values], [*values]
-    high[at] += step
-    low[at] -= step
-    return (function(*high) - function(*low)) / (2 * step)
+def _slope(function: Callable[..., float], values: list[float], place: int) -> float:
+    """The slope of a function by one of its values."""
+    value = values[place]
+    step = _STEP * (abs(value) or 1.0)
+    above = function(*values[:place], value + step, *values[place + 1 :])
+    below = function(*values[:place], value - step, *values[place + 1 :])
+    return (above - below) / (2 * step)
 
 
 def _summed(priors: Sequence[Spread], squares: Floats) -> Spread:
     """The prior of a function of costs, from theirs and the squares of its slopes."""
-    parts = [prior.times(square) for prior, square in zip(priors, squares, strict=True) if square]
+    parts = []
+    for prior, square in zip(priors, squares, strict=True):
+        if square:
+            parts.append(prior.times(square))
     if not parts:
         return priors[0].times(0.0)
-    return Spread(
-        fsum(part.variance for part in parts),
-        min(part.freedom for part in parts),
-        fsum(part.error for part in parts),
-        fsum(part.slope for part in parts) / len(parts),
-    )
+    variance = fsum(part.variance for part in parts)
+    freedom = min(part.freedom for part in parts)
+    error = fsum(part.error for part in parts)
+    slope = fsum(part.slope for part in parts)
+    return Spread(variance, freedom, error, slope / len(parts))
 
 
-def _of_recorded(
-    function: Callable[..., float], recorded: Sequence[Figure | None]
-) -> Figure | None:
-    known = [figure for figure in recorded if figure is not None]
-    return propagate(function, known) if len(known) == len(recorded) else None
+def _of_history(function: Callable[..., float], figures: Sequence[Figure]) -> tuple[Figure, ...]:
+    """The function of the figures of each recorded run that all of them have."""
+    by_run = zip(*(figure.history for figure in figures), strict=False)
+    return tuple(propagate(function, of_run) for of_run in by_run)
+
+
+def _of_recorded(function: Callable[..., float], figures: Sequence[Figure]) -> Figure | None:
+    """The function of the recorded figures, if all have one."""
+    recorded = [figure.recorded for figure in figures if figure.recorded is not None]
+    if len(recorded) < len(figures):
+        return None
+    return propagate(function, recorded)
 
 
 # --- Intervals ------------------------------------------------------------------------
@@ -449,18 +523,18 @@ def estimate(figure: Figure, confidence: float = SHOWN, *, signed: bool = False)
     """
     if not figure.n or not figure.has_values(signed):
         return nothing(confidence)
-    values = np.array([each.value for each in figure.counted])
-    centre = float(values.mean() if signed else np.log(values).mean())
-    value = centre if signed else exp(centre)
+    counted = figure.counted
+    value = fmean(each.value for each in counted) if signed else figure.centre
     whole = Estimate(value, -inf, inf, figure.n, figure.rounds, confidence)
-    if all(each.rounds < FEWEST for each in figure.counted):
+    if all(each.rounds < FEWEST for each in counted):
         return whole
-    made = moderated_spread(figure, signed)
-    if not isfinite(made.variance):
+    spread_of_one = moderated_spread(figure, signed)
+    if not isfinite(spread_of_one.variance):
         return whole
-    half = t(made.freedom, confidence) * sqrt(made.variance / values.size)
-    if made.variance:
-        explained = figure.spread(signed).error / made.variance
+    error = sqrt(spread_of_one.variance / len(counted))
+    half = t(spread_of_one.freedom, confidence) * error
+    if spread_of_one.variance:
+        explained = figure.spread(signed).error / spread_of_one.variance
         whole = replace(whole, lasting=max(1 - explained, 0.0))
     if signed:
         return replace(whole, low=value - half, high=value + half)
@@ -521,39 +595,45 @@ class Costs:
         self.sizes = cache(self._sizes)
         self.alone = cache(self._alone)
         self.shared = cache(self._shared)
-        self._of_cases = cache(self._by_case)
+        self.of_cases = cache(self._of_cases)
 
     def _rounds(self, metric: str) -> pd.Series:
+        processes = usable(self.samples, metric)
         statistic = self._statistic(metric)
-        return statistic(usable(self.samples, metric), ROUND)
+        return statistic(processes, ROUND)
 
     def _scatter(self, metric: str) -> pd.Series:
         return scatter(self.rounds(metric), metric)
 
     def _levels(self, metric: str) -> pd.DataFrame:
+        rounds = self.rounds(metric)
         scatters = self.whole.scatter(metric)
-        return levels(self.rounds(metric), metric, scatters, self._statistic(metric))
+        return levels(rounds, metric, scatters, self._statistic(metric))
 
     def _statistic(self, metric: str) -> Statistic:
-        is_time = metrics.scale(metric) in ("time", "rate")
-        return self.statistic if self.statistic and is_time else statistic_of(metric)
+        if self.statistic and metrics.scale(metric) in ("time", "rate"):
+            return self.statistic
+        return statistic_of(metric)
 
-    def _by_case(self, metric: str) -> Mapping[str, dict[float, Level]]:
+    def _of_cases(self, metric: str) -> Mapping[str, dict[float, Level]]:
         """The levels of each case, by its name and the sitting."""
-        cases = defaultdict[str, dict[float, Level]](dict)
+        cases: dict[str, dict[float, Level]] = {}
         for (name, number), value, error, size in self.levels(metric).itertuples():
-            cases[name][float(number)] = Level(value, error, int(size))
+            of_case = cases.setdefault(name, {})
+            of_case[float(number)] = Level(value, error, int(size))
         return cases
 
     def _alone(self, metric: str) -> Spread:
         """The prior of a single cost by a metric: that of the logs of all costs."""
         table = self.levels(metric)
-        table = table[table["rounds"] >= FEWEST].assign(log=lambda rows: np.log(rows["value"]))
+        table = table[table["rounds"] >= FEWEST]
+        table = table.assign(log=np.log(table["value"]))
         return of_sittings(table, [CASE])
 
     def _shared(self, scale: str) -> Spread:
         """The prior of ratios of costs on a scale, for each of their two costs."""
-        return of_sittings(self.logs(scale), ["claim", "release"]).times(1 / 2)
+        of_ratios = of_sittings(self.logs(scale), ["claim", "release"])
+        return of_ratios.times(1 / 2)
 
     def logs(self, scale: str) -> pd.DataFrame:
         """A row per ratio and sitting: claim, release, sitting, log, error (its variance).
@@ -564,14 +644,15 @@ class Costs:
         for claim, release, metric, over, under in self.ratios.to_numpy():
             if not _are_alike(metrics.scale(metric), scale):
                 continue
-            cases = self._of_cases(metric)
-            if over not in cases or under not in cases:
-                continue
-            for number, a in cases[over].items():
-                b = cases[under].get(number)
-                if b is not None and min(a.rounds, b.rounds) >= FEWEST:
-                    ratio = log(a.value / b.value)
-                    rows.append((claim, release, number, ratio, a.error + b.error))
+            cases = self.of_cases(metric)
+            below = cases.get(under, {})
+            for number, a in cases.get(over, {}).items():
+                b = below.get(number)
+                if b is None or min(a.rounds, b.rounds) < FEWEST:
+                    continue
+                ratio = log(a.value / b.value)
+                error = a.error + b.error
+                rows.append((claim, release, number, ratio, error))
         return pd.DataFrame(rows, columns=["claim", "release", "sitting", "log", "error"])
 
     def cost(self, name: str, metric: str, relatives: Sequence[Costs] = ()) -> Figure:
@@ -579,23 +660,27 @@ class Costs:
 
         `relatives` are the recorded runs, the nearest first; without one, the run itself.
         """
-        table = self._of_cases(metric).get(name)
-        if table is None:
+        of_case = self.of_cases(metric).get(name)
+        if of_case is None:
             return Figure(history=tuple(Figure() for _ in relatives))
-        own = of_levels(table, metric, int(self.sizes(metric)[name]))
+        n = int(self.sizes(metric)[name])
+        own = of_levels(of_case, metric, n)
         past = [each.cost(name, metric) for each in relatives]
         scale = metrics.scale(metric)
         if scale == "count":
             return replace(own, history=tuple(past))
         centre = own.centre
-        made = replace(own, history=tuple(each.at(centre) for each in past))
-        for run in reversed([*relatives] or [self.whole]):
-            alone, shared = run.alone(metric), run.shared(scale)
+        past = [figure.at(centre) for figure in past]
+        own = replace(own, history=tuple(past))
+        runs = [*relatives] or [self.whole]
+        for run in reversed(runs):  # the nearest that has a prior counts
+            alone = run.alone(metric)
             if alone.freedom:
-                made = replace(made, alone=alone.times(centre**2))
+                own = replace(own, alone=alone.times(centre**2))
+            shared = run.shared(scale)
             if shared.freedom:
-                made = replace(made, shared=shared.times(centre**2))
-        return made
+                own = replace(own, shared=shared.times(centre**2))
+        return own
 
     def _sizes(self, metric: str) -> pd.Series:
         """The number of processes of each case with a usable value."""
@@ -613,11 +698,11 @@ def of_sittings(logs: pd.DataFrame, by: list[str]) -> Spread:
     Figures with fewer than three sittings do not count.
     """
     groups = logs.groupby(by)
-    table = pd.DataFrame(
-        {"variance": groups["log"].var(), "k": groups.size(), "error": groups["error"].mean()}
-    )
-    table = table[table["k"] >= FEWEST].astype(float)
-    return fitted(table["variance"], table["k"] - 1, table["error"])
+    sizes = groups.size()
+    table = pd.DataFrame({"variance": groups["log"].var(), "error": groups["error"].mean()})
+    table = table[sizes >= FEWEST].astype(float)
+    freedom = sizes[sizes >= FEWEST] - 1
+    return fitted(table["variance"], freedom, table["error"])
 
 
 # --- Shares of profiles ---------------------------------------------------------------
@@ -629,33 +714,41 @@ def share(profiles: pd.DataFrame) -> Figure:
     Its prior is the scatter of its own profiles.
     """
     groups = profiles.groupby("sitting")
-    scatter = groups["share"].var().mean()
+    scatter_within = groups["share"].var().mean()
     sittings = {}
     for number, part in groups:
         value = float(np.average(part["share"], weights=part["total"]))
-        sittings[float(str(number))] = Sitting(value, sqrt(scatter / len(part)), len(part))
-    made = Figure(sittings, len(profiles))
-    own = Spread(_mean_error(made), len(profiles) - len(sittings), _mean_error(made))
-    return replace(made, alone=own, shared=own)
+        error = sqrt(scatter_within / len(part))
+        sittings[float(str(number))] = Sitting(value, error, len(part))
+    return _with_own_prior(Figure(sittings, len(profiles)))
 
 
 def of_shares(profiles: Sequence[tuple[str, pd.DataFrame]]) -> Spread:
     """The prior of shares, each with a name and its profiles, divided by p·(1 − p)."""
-    parts = [pd.DataFrame(columns=["name", "log", "error"])]
+    rows = []
     for name, table in profiles:
         figure = share(table)
-        p = float(np.mean([each.value for each in figure.counted] or [0.0]))
-        if 0 < p < 1:
-            size = sqrt(p * (1 - p))
-            rows = [(name, each.value / size, (each.error / size) ** 2) for each in figure.counted]
-            parts.append(pd.DataFrame(rows, columns=["name", "log", "error"]))
-    return of_sittings(pd.concat([part for part in parts if len(part)] or parts), ["name"])
+        unit = _unit(figure)
+        if not unit:
+            continue
+        for each in figure.counted:
+            rows.append((name, each.value / unit, (each.error / unit) ** 2))
+    table = pd.DataFrame(rows, columns=["name", "log", "error"])
+    return of_sittings(table, ["name"])
+
+
+def _unit(figure: Figure) -> float:
+    """The standard deviation of one draw with a share's chance, p: √(p·(1 − p))."""
+    if not figure.counted:
+        return 0.0
+    p = fmean(each.value for each in figure.counted)
+    return sqrt(max(p * (1 - p), 0.0))
 
 
 def with_prior(figure: Figure, prior: Spread) -> Figure:
     """A share with the prior of all shares, if there is one."""
-    if not prior.freedom:
+    unit = _unit(figure)
+    own = prior.times(unit**2)
+    if not own.freedom or not own.variance:
         return figure
-    p = float(np.mean([each.value for each in figure.counted] or [0.0]))
-    own = prior.times(p * (1 - p))
-    return replace(figure, alone=own, shared=own) if own.variance else figure
+    return replace(figure, alone=own, shared=own)

@@ -365,8 +365,29 @@ def chart(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
             plt.close(number)
 
 
+def table(shown: pd.DataFrame, *of: pd.DataFrame) -> None:
+    """Display a table, and beneath it which of its figures are recorded.
+
+    `of` are the frames of costs, samples or calls that it was made from. A table that has their
+    column `source` needs no such line.
+
+        gccost.table(costs.pivot(index="variant", columns="release", values="value"), costs)
+    """
+    display(shown)
+    if note := _recorded(pd.concat([_keys_of(frame) for frame in of]).drop_duplicates()):
+        display(Prose(note))
+
+
+def _keys_of(figures: pd.DataFrame) -> pd.DataFrame:
+    """The columns of figures that tell cases apart, and their source and run."""
+    if any(figures.index.names):
+        figures = figures.reset_index()
+    keys = figures.select_dtypes(exclude="float")
+    return keys.drop(columns=["figure", "rounds", "n", "round", "differs"], errors="ignore")
+
+
 def _recorded(data: pd.DataFrame) -> str:
-    """A note on the rows of a chart that are the recorded run's; empty if there are none."""
+    """A note on the rows of a chart or table that are recorded; empty if there are none."""
     rows = data[data["source"] == RECORDED] if "source" in data else data[:0]
     if rows.empty:
         return ""

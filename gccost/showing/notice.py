@@ -11,7 +11,6 @@ import pandas as pd
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS
 from gccost.costs import busy
-from gccost.costs.costs import FEWEST
 from gccost.costs.recorded import words
 from gccost.costs.recording import Recording
 from gccost.judging import rounding
@@ -144,7 +143,7 @@ def _caveats(recording: Recording) -> Iterator[str]:
     if other:
         which = ", ".join(other[:SHOWN_PROBLEMS]) + ", …" * (len(other) > SHOWN_PROBLEMS)
         yield (
-            f"This run has fewer than {FEWEST} processes of {len(other)} of its {len(due)} cases. "
+            f"This run has no process of {len(other)} of its {len(due)} cases. "
             f"They are shown from the recorded run: {which}"
         )
     for name, troubles in manifest["troubles"].items():

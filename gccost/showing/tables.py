@@ -17,6 +17,7 @@ from gccost.judging import rounding
 from gccost.stats import Estimate
 
 _UNKNOWN = re.compile(r"\b[nN]a[nN]\b|<NA>")
+_END = re.compile(r"(.+_)?(low|high)")  # the name of a column of intervals' ends
 _RELEASE = re.compile(r"\b(Go|JDK) (?=\d)")  # no line ends in it
 
 
@@ -76,9 +77,9 @@ class Cell:
 
 
 def estimate(measured: Estimate, unit: str) -> Cell:
-    """An estimate with its interval below it; a dash if nothing was measured."""
+    """An estimate with its interval below it."""
     if not measured.n:
-        return Cell("–")
+        return Cell("not measured")
     return Cell(rounding.value(measured.value, unit), rounding.ends(measured, unit))
 
 
@@ -153,9 +154,23 @@ def visible(frame: pd.DataFrame, *, run: bool = False) -> pd.DataFrame:
     return frame.drop(columns=hidden, errors="ignore")
 
 
+def _with_words(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame that says "unknown" for an interval's end that is not known, as with two rounds.
+
+    A dash stands for what does not exist, such as a case that a release does not have.
+    """
+    shown = frame.copy()
+    for place, name in enumerate(shown):
+        column = shown.iloc[:, place]
+        if _END.fullmatch(str(name)) and column.isna().any():
+            texts = column.to_string(index=False, header=False, na_rep="unknown").splitlines()
+            shown.isetitem(place, [text.strip() for text in texts])
+    return shown
+
+
 def of_frame(frame: pd.DataFrame) -> str:
-    """A frame as HTML, with a dash for what is not known, and without numbers of its rows."""
-    shown = visible(frame).copy()
+    """A frame as HTML, with a dash for what does not exist, and without numbers of its rows."""
+    shown = _with_words(visible(frame))
     named = not is_numbered(shown)
     for at, kind in enumerate(shown.dtypes):
         column = shown.iloc[:, at]
@@ -168,8 +183,8 @@ def of_frame(frame: pd.DataFrame) -> str:
 
 
 def print_frame(frame: pd.DataFrame | pd.Series, printer: Any, cycle: bool) -> None:
-    """Print a frame or a column as text, with a dash for what is not known."""
-    shown = visible(frame) if isinstance(frame, pd.DataFrame) else frame
+    """Print a frame or a column as text, with a dash for what does not exist."""
+    shown = _with_words(visible(frame)) if isinstance(frame, pd.DataFrame) else frame
     printer.text(_UNKNOWN.sub(lambda found: "–".rjust(len(found[0])), repr(shown)))
 
 
