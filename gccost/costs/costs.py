@@ -42,23 +42,23 @@ METRIC = "ns"  # of a cost, unless another is named
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     """An estimate as a row of a frame, times `scale`; an interval that is not finite is NaN."""
-    numbers = [scale * end for end in (estimate.value, estimate.low, estimate.high)]
-    if not np.isfinite(numbers[1:]).all():
-        numbers[1:] = math.nan, math.nan
-    return dict(zip(VALUES, [*numbers, estimate.rounds, estimate.n], strict=True))
+    low, high = scale * estimate.low, scale * estimate.high
+    if not (math.isfinite(low) and math.isfinite(high)):
+        low, high = math.nan, math.nan
+    value = scale * estimate.value
+    numbers = [value, low, high, estimate.rounds, estimate.n]
+    return dict(zip(VALUES, numbers, strict=True))
 
 
 def series(figure: Figure, *, signed: bool = False) -> pd.Series:
     """A figure as a row of costs: the recorded run's if this run has not measured it at all."""
-    source = ""
+    source, shown = "", figure
     if not figure.n and figure.recorded is not None:
-        source = RECORDED
-        shown = figure.recorded
+        source, shown = RECORDED, figure.recorded
         figure = Figure(recorded=shown)
-    else:
-        shown = figure
-    made = row(method.estimate(shown, signed=signed))
-    return pd.Series([*made.values(), source, shown.run, figure], COSTS)
+    estimate = method.estimate(shown, signed=signed)
+    values = row(estimate).values()
+    return pd.Series([*values, source, shown.run, figure], COSTS)
 
 
 def is_sharp(row: Any, fewest: int = 1, signed: bool = False) -> bool:
@@ -67,15 +67,18 @@ def is_sharp(row: Any, fewest: int = 1, signed: bool = False) -> bool:
     Figures that are not are drawn in grey, and quoted by their interval alone. A difference, which
     is `signed`, may be small next to its interval.
     """
-    low, high = row["low"], row["high"]
-    known = not (pd.isna(row["value"]) or pd.isna(low)) and row["n"] >= fewest
-    return known and (signed or not (low > 0 and high / low > WIDEST))
+    value, low, high = row["value"], row["low"], row["high"]
+    if pd.isna(value) or pd.isna(low) or row["n"] < fewest:
+        return False
+    if signed or low <= 0:
+        return True
+    return bool(high / low <= WIDEST)
 
 
 def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:
     """Rows of costs as a frame."""
-    types = dict.fromkeys(VALUES[:3], float) | {"rounds": int, "n": int}
-    return pd.DataFrame(rows, index, COSTS).astype(types)
+    made = pd.DataFrame(rows, index, COSTS)
+    return made.astype({"value": float, "low": float, "high": float, "rounds": int, "n": int})
 
 
 def is_signed(metric: str) -> bool:
@@ -107,19 +110,30 @@ def cost(samples: pd.DataFrame, metric: str = METRIC) -> pd.Series:
     if study is not None and len(samples) and "name" in samples:
         made: pd.Series = study.cost(samples, metric)
         return made
-    alone = pd.DataFrame({"round": range(len(samples)), "sitting": 1.0}, samples.index)
-    # Others may have metrics and keys of these names.
-    known = samples.reindex(columns=[*alone]).combine_first(alone) if _of_a_run(samples) else alone
-    known = known.assign(name="")
+    rounds = _rounds_of(samples)
     values = _finite(samples.get(metric, pd.Series(dtype=float)), metric)
     zeros = say_zeros(values, metric, "so the cost is the median of all")
     signed = is_signed(metric) or zeros
     column = "value" if signed else metric  # a column that is not known is a count
-    of_one = Costs(known.assign(**{column: values}))
-    made_alone = of_one.cost("", column)
+    rounds[column] = values
+    figure = Costs(rounds).cost("", column)
     if _are_recorded(samples):
-        made_alone = Figure(recorded=replace(made_alone, run=str(samples["run"].iloc[0])))
-    return series(made_alone, signed=signed)
+        run = str(samples["run"].iloc[0])
+        figure = Figure(recorded=replace(figure, run=run))
+    return series(figure, signed=signed)
+
+
+def _rounds_of(samples: pd.DataFrame) -> pd.DataFrame:
+    """The rounds and sittings of samples; without them each sample is a round of one sitting.
+
+    Samples that are not of a run may have metrics and keys of these names.
+    """
+    rounds = pd.DataFrame({"round": range(len(samples)), "sitting": 1.0}, samples.index)
+    if _of_a_run(samples):
+        known = samples.reindex(columns=["round", "sitting"])
+        rounds = known.combine_first(rounds)
+    rounds["name"] = ""
+    return rounds
 
 
 def _are_recorded(samples: pd.DataFrame) -> bool:
@@ -137,15 +151,19 @@ def _of_a_run(samples: pd.DataFrame) -> bool:
 
 def _finite(values: pd.Series, metric: str) -> pd.Series:
     """The values without those that are NaN or infinite; says how many these are."""
-    finite = values.where(np.isfinite(values.astype(float)))
-    if lost := int(finite.isna().sum()):
+    is_finite = np.isfinite(values.astype(float))
+    finite = values.where(is_finite)
+    lost = int(finite.isna().sum())
+    if lost:
         print(f"{metric}: {lost} of {len(values)} values are NaN or infinite, and are left out")
     return finite
 
 
 def say_zeros(values: pd.Series, metric: str, so: str) -> bool:
     """Whether a metric that is read on the log scale has values without a logarithm; says so."""
-    zeros = 0 if is_signed(metric) else int((values <= 0).sum())
+    if is_signed(metric):
+        return False
+    zeros = int((values <= 0).sum())
     if zeros:
         what = f"{metric}: {zeros} of {values.count()} values are zero or negative"
         print(f"{what} and have no logarithm; {so}")
@@ -154,16 +172,16 @@ def say_zeros(values: pd.Series, metric: str, so: str) -> bool:
 
 def _check(samples: pd.DataFrame, metric: str) -> None:
     """Raise GccostError for samples that have no common cost."""
-    problem = ""
-    keys = [name for name in samples.attrs.get("keys", _KEYS) if name in samples]
+    keys = samples.attrs.get("keys", _KEYS)
+    keys = samples.columns.intersection(keys, sort=False)
     several = [name for name in keys if len(samples[name].drop_duplicates()) > 1]
     if several:
         problem = f"the samples have several values of {', '.join(several)}"
         hint = "filter, or groupby(study.keys, dropna=False); of what was read, .attrs['keys']"
-    elif not is_numeric_dtype(samples.get(metric, pd.Series(dtype=str))):
+        raise GccostError(problem, "gccost.cost", hint)
+    if metric not in samples or not is_numeric_dtype(samples[metric]):
         problem = f"the samples have no column {metric!r} of numbers"
         hint = nearest(metric, samples.select_dtypes("number"))
-    if problem:
         raise GccostError(problem, "gccost.cost", hint)
 
 
@@ -188,36 +206,45 @@ def derive(
         hint = "name costs; frames are matched by their index: frame.set_index('variant')"
         raise GccostError("nothing says which costs belong together", "gccost.derive", hint)
     if not frames:
-        made = series(method.propagate(function, [*map(_figure, costs)]), signed=signed)
-        if not made["n"] and all(cost["n"] for cost in costs):
-            print(f"gccost.derive: {_NO_VALUE}")
-        return made
-    for each in frames:
-        if not each.index.is_unique:
-            twice = each.index[each.index.duplicated()][0]
-            raise GccostError(f"two costs are {twice}", "gccost.derive", "filter, or set_index")
-    main = max(frames, key=lambda each: each.index.nlevels).index
-    sides = [_on_index(each, main) if isinstance(each, pd.DataFrame) else each for each in costs]
+        return _derived(function, costs, signed)
+    for one in frames:
+        repeated = one.index[one.index.duplicated()]
+        if len(repeated):
+            problem = f"two costs are {repeated[0]}"
+            raise GccostError(problem, "gccost.derive", "filter, or set_index")
+    main = max(frames, key=lambda one: one.index.nlevels).index
+    sides = [_on_index(cost, main) for cost in costs]
     kept, rows = [], []
     for place in range(len(main)):
-        chosen = [each.get(place) if isinstance(each, dict) else each for each in sides]
-        known = [each for each in chosen if each is not None]
-        if len(known) == len(sides):
-            kept.append(place)
-            rows.append(derive(function, *known, signed=signed))
+        chosen = [side[place] for side in sides]
+        if any(cost is None for cost in chosen):
+            continue
+        kept.append(place)
+        rows.append(_derived(function, chosen, signed))
     index = main.take(kept)
-    alike = [each.index for each in frames if each.index.nlevels == main.nlevels]
+    alike = [one.index for one in frames if one.index.nlevels == main.nlevels]
     say_unmatched("gccost.derive", index, alike)
     return frame(rows, index)
 
 
-def _on_index(costs: pd.DataFrame, index: pd.Index) -> dict[int, pd.Series]:
-    """The row of a frame for each place of an index that may have more levels."""
+def _derived(function: Callable[..., float], costs: Sequence[Any], signed: bool) -> pd.Series:
+    """The function of rows of costs, as a row."""
+    figures = [_figure(cost) for cost in costs]
+    made = series(method.propagate(function, figures), signed=signed)
+    if not made["n"] and all(cost["n"] for cost in costs):
+        print(f"gccost.derive: {_NO_VALUE}")
+    return made
+
+
+def _on_index(costs: pd.Series | pd.DataFrame, index: pd.Index) -> list[pd.Series | None]:
+    """The row of a frame for each place of an index that may have more levels, or the one row."""
+    if isinstance(costs, pd.Series):
+        return [costs] * len(index)
     names = list(costs.index.names)
     if names != list(index.names) and None not in names and {*names} <= {*index.names}:
         index = index.to_frame(index=False).set_index(names).index
     places = costs.index.get_indexer(index)
-    return {place: costs.iloc[int(at)] for place, at in enumerate(places) if at >= 0}
+    return [costs.iloc[place] if place >= 0 else None for place in places]
 
 
 def is_numbered(frame: pd.DataFrame) -> bool:
@@ -227,8 +254,9 @@ def is_numbered(frame: pd.DataFrame) -> bool:
 
 def say_unmatched(place: str, index: pd.Index, of: Sequence[pd.Index]) -> None:
     """Print what is left out because not all indexes have it."""
-    every = dict.fromkeys(each for one in of for each in one)
-    if lacking := [str(each) for each in every if each not in index]:
+    labels = dict.fromkeys(label for one in of for label in one)
+    lacking = [str(label) for label in labels if label not in index]
+    if lacking:
         named = "; ".join(lacking[:_NAMED])
         print(f"{place}: {len(lacking)} rows left out, which not all frames have: {named}")
 
@@ -252,13 +280,15 @@ def sittings(cost: Any) -> pd.DataFrame:
     figure = _figure(cost, "gccost.sittings")
     if figure.recorded and cost["source"] == RECORDED:
         figure = figure.recorded
-    counted = {k: each for k, each in figure.sittings.items() if each in figure.counted}
-    made = pd.DataFrame(counted.values(), [*map(int, counted)], list(Sitting._fields))
+    made = pd.DataFrame(figure.sittings.values(), columns=list(Sitting._fields))
+    made["sitting"] = [int(number) for number in figure.sittings]
+    counted = [sitting in figure.counted for sitting in figure.sittings.values()]
+    made = made[counted].set_index("sitting")
     made["error"] /= made["value"]
     of_one = method.moderated_spread(figure, signed=False)
-    spread, freedom = math.sqrt(of_one.variance), of_one.freedom
-    made = made.assign(spread=spread, freedom=freedom, source=cost["source"], run=figure.run)
-    return made.rename_axis("sitting")
+    made["spread"] = math.sqrt(of_one.variance)
+    made["freedom"] = of_one.freedom
+    return made.assign(source=cost["source"], run=figure.run)
 
 
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -268,23 +298,34 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
     metric's unit); differs (whether the ratio's interval excludes 1; NA if it is unknown);
     rounds, n; source, run.
     """
-    sides = [each.set_index(list(keys)) for each in (over, under)]
-    index = sides[0].index.intersection(sides[1].index, sort=False)
-    pairs = [_compared([each.loc[at] for each in sides]) for at in index]
-    ratio, more = (frame([pair[i] for pair in pairs], index) for i in (0, 1))
-    parts = {"ratio": ratio, "more": more}
-    comparison = pd.DataFrame(
-        {f"{name}{end}": part[of] for name, part in parts.items() for end, of in _ENDS.items()}
-    )
-    apart = (comparison["ratio_low"] > 1) | (comparison["ratio_high"] < 1)
-    comparison["differs"] = apart.astype("boolean").where(comparison["ratio_low"].notna())
+    over = over.set_index(list(keys))
+    under = under.set_index(list(keys))
+    index = over.index.intersection(under.index, sort=False)
+    ratios, differences = [], []
+    for case in index:
+        pair = _compared(over.loc[case], under.loc[case])
+        ratios.append(pair[0])
+        differences.append(pair[1])
+    ratio = frame(ratios, index)
+    more = frame(differences, index)
+    ratio_ends = {column: f"ratio{end}" for end, column in _ENDS.items()}
+    more_ends = {column: f"more{end}" for end, column in _ENDS.items()}
+    comparison = ratio[[*ratio_ends]].rename(columns=ratio_ends)
+    comparison = comparison.join(more[[*more_ends]].rename(columns=more_ends))
+    apart = (ratio["low"] > 1) | (ratio["high"] < 1)
+    comparison["differs"] = apart.astype("boolean").where(ratio["low"].notna())
     return comparison.join(ratio[["rounds", "n", "source", "run"]])
 
 
-def _compared(costs: list[pd.Series]) -> list[pd.Series]:
+def _compared(over: pd.Series, under: pd.Series) -> tuple[pd.Series, pd.Series]:
     """The ratio and the difference of two costs, both of one run."""
-    figures = [*map(_figure, costs)]
-    ratio = series(method.propagate(lambda a, b: a / b if b else math.nan, figures))
+    figures = [_figure(over), _figure(under)]
+    ratio = series(method.propagate(_ratio, figures))
     if ratio["source"] == RECORDED:
-        figures = [Figure(recorded=each.recorded) for each in figures]
-    return [ratio, series(method.propagate(sub, figures), signed=True)]
+        figures = [Figure(recorded=figure.recorded) for figure in figures]
+    difference = method.propagate(sub, figures)
+    return ratio, series(difference, signed=True)
+
+
+def _ratio(over: float, under: float) -> float:
+    return over / under if under else math.nan
