@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.machines import by_machine
 from gccost.judging.questions import questions
-from gccost.judging.rules import Label, asked
+from gccost.judging.rules import Label
 from gccost.measuring import campaign, languages, planning
 from gccost.run import benchfmt
 from gccost.run.runs import Run
@@ -122,45 +120,32 @@ class OpenedStudy(Frames):
         """
         return ledger.frame(self._rows)
 
-    def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
+    def judge(self, *claims: str) -> Markup:
         """The verdicts of claims as a table, with the rule's range, and why one is open.
 
         A claim holds if the 99 % interval lies within the rule's range, and clears its ends by
-        5 % (counts need not). With `bar` a claim is judged with another range: judge("M1", bar=6)
-        asks whether the ratio is above 6, judge("M3", bar=(0.9, 1.1)) whether it is between the
-        two; a share is 0 to 1. Such a verdict is shown only; the ledger has the rule's own.
+        5 % (counts need not).
         """
-        known = list(dict.fromkeys(row.claim.id for row in self._rows))
+        tested = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
-            expect(known, claim, "claim", self._where)
-        rows = [row for row in self._rows if row.claim.id in (claims or known)]
-        if bar is not None:
-            rows = self._with_bar(rows, bar)
+            expect(tested, claim, "claim", self._where)
         cells: list[list[str | Cell]] = []
-        for row in rows:
-            why = row.why if row.verdict.label in (Label.UNDECIDED, Label.UNMEASURED) else ""
+        for row in self._rows:
+            if claims and row.claim.id not in claims:
+                continue
+            is_open = row.verdict.label in (Label.UNDECIDED, Label.UNMEASURED)
             cells.append(
                 [
                     f"{row.claim.id}: {row.words}",
                     row.held_to,
                     row.toolchain,
                     results_of.cell(row),
-                    Cell(results_of.region(row), "" if bar is None else _asked(row, bar)),
-                    Cell(row.said, why),
+                    results_of.region(row),
+                    Cell(row.said, row.why if is_open else ""),
                 ]
             )
         header = ("claim", "published", "on", "measured (95 %)", "holds if", "verdict")
         return tables.table(header, cells, merged={0, 1, 4})
-
-    def _with_bar(self, rows: list[Row], bar: Any) -> list[Row]:
-        """The rows of some claims, judged anew with another range."""
-        claims = {}
-        for row in rows:
-            where = f"judge({row.claim.id!r}, bar=…)"
-            rule = asked(row.claim.rule, row.published, _range(bar, row.unit), where)
-            claims[row.claim.id] = replace(row.claim, rule=rule)
-        study = replace(self.recording.study, claims=tuple(claims.values()))
-        return ledger.shown({self.name: self.recording}, [study])
 
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
@@ -191,26 +176,6 @@ class OpenedStudy(Frames):
         results = benchfmt.parse(printed, measured=False).samples.values()
         frame = reading.frame(results, ours=True)
         return frame.assign(release=title)
-
-
-def _range(bar: Any, unit: str) -> Any:
-    """The bar that a reader asks for. Raises GccostError if it is none for a claim's unit."""
-    several = isinstance(bar, (list, tuple))
-    ends: list[Any] = [*bar] if several else [bar]
-    numbers = [end for end in ends if isinstance(end, Real) and not isinstance(end, bool)]
-    most = 1 if unit == "share" else sys.float_info.max
-    if numbers != ends or len(ends) != 1 + several or not all(0 <= end <= most for end in ends):
-        hint = "name a number, such as bar=6, or two, such as bar=(0.9, 1.1); write 40 % as 0.4"
-        raise GccostError(f"{bar!r} is no bar for a {unit}", "judge(…, bar=…)", hint)
-    return tuple(ends) if several else bar
-
-
-def _asked(row: Row, bar: object) -> str:
-    """What a claim is judged by in place of its rule."""
-    rule: Any = row.claim.rule
-    margin = rule.margin
-    clear = f"; the 99 % interval must clear it by {100 * (margin - 1):.0f} %" if margin > 1 else ""
-    return f"bar {bar}, as asked{clear}"
 
 
 def open_study(name: str, run: str | Path = "") -> OpenedStudy:

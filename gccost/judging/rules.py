@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 from gccost import stats
 from gccost.costs import models
-from gccost.errors import GccostError
 from gccost.judging import rounding
 from gccost.stats import Estimate
 
@@ -108,31 +107,6 @@ class Between(Bounded):
 
     def bounds(self, published: float) -> tuple[float, float]:
         return self.low, self.high
-
-
-def asked(
-    rule: Rule,
-    published: float,
-    bar: float | tuple[float, float],
-    where: str = "judge(…, bar=…)",
-) -> Rule:
-    """A rule with another range: beyond a bar, on the same side as before, or between two.
-
-    Raises GccostError if the rule has no such range.
-    """
-    if not isinstance(rule, Bounded):
-        hint = "ask for a claim whose table says above, below or between"
-        raise GccostError("its rule has no bar", where, hint)
-    if isinstance(bar, tuple):
-        if not bar[0] < bar[1]:
-            hint = "name the lower one first, such as bar=(0.9, 1.1)"
-            raise GccostError(f"{bar} is no range", where, hint)
-        return Between(rule.margin, *bar)
-    low, high = rule.bounds(published)
-    if math.isfinite(low) and math.isfinite(high):
-        hint = f"name two, such as bar=({low:.3g}, {high:.3g})"
-        raise GccostError("its rule has two bounds", where, hint)
-    return Between(rule.margin, low=bar) if math.isfinite(low) else Between(rule.margin, high=bar)
 
 
 def region(low: float, high: float, unit: str) -> str:
