@@ -19,9 +19,11 @@ from gccost.cases import published as transcribed
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS, one_of
 from gccost.cases.settings import Mode, Settings
-from gccost.costs.frames import Frames, of_run
 from gccost.costs.recorded import machine_of, nearest, words
 from gccost.costs.recording import Recording
+from gccost.costs.study_cases import of_run
+from gccost.costs.study_costs import StudyCosts
+from gccost.costs.study_profiles import StudyProfiles
 from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
 from gccost.judging.claims import Study
@@ -41,7 +43,7 @@ from gccost.studies import STUDIES, declared
 
 
 @dataclass(frozen=True)
-class OpenedStudy(Frames):
+class OpenedStudy(StudyCosts, StudyProfiles):
     """A study and the run that it shows. Display it to see which run, and its caveats.
 
     `then` and `today` are releases, such as "Go 1.20.14"; `verdicts` says on which releases each
