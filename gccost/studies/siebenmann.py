@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gccost.costs.stacks import ALLOCATING, COLLECTING, FINALIZING, LINKING_IN, LOCKING, SETTING
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, CurveDepth, Difference, Ratio, Share
+from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
 from gccost.judging.rules import About, AtLeast, UShaped, WithinTolerance
 
 # The sizes of the published curve, in pointer words.
@@ -22,15 +22,13 @@ CASES = """
 
 _EMPTY = "EmptyFinalizer/profile=cpu"
 _TRIGGERED = Share(_EMPTY, ALLOCATING, of=COLLECTING)
-_ALLOCATIONS = Difference(Ratio("AllocateAuto", "AllocateFree", "allocs_per_op"))
+_ALLOCATIONS = Difference("AllocateAuto", "AllocateFree", "allocs_per_op")
 _CYCLES_TO_FREE = Amount("UntilFreeFinalizer", "gc_cycles_to_free")
 # The document does not name its machine; a desktop of its year has 8 threads or more. Half of
 # its GC time is in the background: idle Ps mark too, and wait for each other's locks. Both
 # take a larger share the more CPUs there are. S4b and S5 are parts of S4's time.
 _CPUS = 8
-_CURVE_DEPTH = CurveDepth(
-    tuple(Ratio(f"Finalize/words={words}", f"Allocate/words={words}") for words in SIZES)
-)
+_CURVE = [Difference(f"Finalize/words={words}", f"Allocate/words={words}") for words in SIZES]
 CLAIMS: tuple[Claim, ...] = (
     Claim("S2", "heap-or-stack", _ALLOCATIONS, WithinTolerance()),
     Claim("S3", "where-the-time-goes", Share(_EMPTY, SETTING), AtLeast()),
@@ -40,7 +38,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("S5", "where-the-time-goes", Share(_EMPTY, FINALIZING), About(), cpus=_CPUS),
     Claim("S6", "where-the-time-goes", Share(_EMPTY, LOCKING), About(), cpus=_CPUS),
     Claim("S7", "two-cycles-or-one", _CYCLES_TO_FREE, WithinTolerance()),
-    Claim("S8", "how-the-size-matters", _CURVE_DEPTH, UShaped()),
+    Claim("S8", "how-the-size-matters", CurveDepth(tuple(_CURVE)), UShaped()),
 )
 
 

@@ -46,7 +46,7 @@ BUSY_CORES = 4
 
 def _claims() -> tuple[Claim, ...]:
     claim = partial(Claim, releases=(DOCUMENT_JDK, TODAY_JDK))
-    held = Difference(Ratio("RegisteredFinalize", "RegisteredCleaner", "registered_per_op"))
+    held = Difference("RegisteredFinalize", "RegisteredCleaner", "registered_per_op")
     heaps = ExclusiveEvents(
         "died",
         tuple(f"Finalize/heap={heap}" for heap in HEAPS),
