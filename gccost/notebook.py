@@ -26,9 +26,9 @@ from gccost.costs.study_costs import StudyCosts
 from gccost.costs.study_profiles import StudyProfiles
 from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
+from gccost.judging.agreement import by_machine
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.machines import by_machine
 from gccost.judging.questions import questions
 from gccost.judging.rules import Label
 from gccost.measuring import campaign, languages, planning
