@@ -139,7 +139,9 @@ class StudyCosts(StudyCases):
             return comparison.reorder_levels([*levels[1:], "variant"])
         sides = [self._filters(over), self._filters(under)]
         frames = [self._side(metric, filters, side) for side in sides]
-        keys = self._compared_keys(frames, named={*sides[0], *sides[1]})
+        named = {*sides[0], *sides[1], "variant", "release"}
+        varying = {*self._varying(frames[0]), *self._varying(frames[1])}
+        keys = ["release", *(name for name in self.keys if name in varying - named)]
         for frame, side in zip(frames, sides, strict=True):
             self._check_unique(frame, side, keys)
         comparison = estimating.compare(frames[0], frames[1], keys)
@@ -176,23 +178,18 @@ class StudyCosts(StudyCases):
             print(f"{in_words(side)}: no run holds it on {', '.join(lacking)}")
         return costs.drop(columns="benchmark")
 
-    def _settings(self, frame: pd.DataFrame) -> list[str]:
-        """The keys of a side's costs that vary."""
-        keys = frame.columns.intersection(self.keys)
-        return [str(name) for name in keys if varies(frame[name])]
-
-    def _compared_keys(self, sides: list[pd.DataFrame], named: set[str]) -> list[str]:
-        """The keys by which two sides are matched: what varies and no side names."""
-        varying = {name for side in sides for name in self._settings(side)}
-        unnamed = varying - named - {"variant", "release"}
-        return ["release", *(str(name) for name in sides[0] if name in unnamed)]
+    def _varying(self, side: pd.DataFrame) -> list[str]:
+        """The keys that differ among the costs of a side."""
+        keys = side.columns.intersection(self.keys)
+        return [str(name) for name in keys if varies(side[name])]
 
     def _check_unique(self, side: pd.DataFrame, filters: Filters, keys: list[str]) -> None:
         """Raise GccostError if a side has two costs with the same keys."""
-        if side.duplicated(keys).any():
-            differing = [name for name in self._settings(side) if name not in keys]
-            hint = f"name {' or '.join(differing)} as a filter"
-            raise self._error(f"there are two costs of {filters}", hint)
+        if not side.duplicated(keys).any():
+            return
+        differing = [name for name in self._varying(side) if name not in keys]
+        hint = f"name {' or '.join(differing)} as a filter"
+        raise self._error(f"there are two costs of {filters}", hint)
 
     def _with_then_and_today(self, comparison: pd.DataFrame) -> pd.DataFrame:
         """A comparison by release, with an empty row for `then` and `today` if they lack."""

@@ -101,8 +101,11 @@ def _named_after(source: Path, scratch: Path) -> Iterator[None]:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "ratios.csv")
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    contents = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name != "ratios.csv":
+            contents[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return contents
 
 
 def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
@@ -113,14 +116,16 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
     if not manifest["finished"]:
         yield "it is unfinished", "resume it on its machine until it is complete"
     programs = manifest["programs"]
-    here = {name: mark for s in studies for name, mark in sources.source_hashes(s).items()}
+    here: dict[str, str] = {}
+    for study in studies:
+        here |= sources.source_hashes(study)
     changed = [name for name, mark in programs.items() if here.get(name) != mark]
     if changed or not programs:
         what = ", ".join(changed) or "unknown programs"
         hint = "pack or measure again from this version of the sources"
         yield f"it was measured with other sources of {what}", hint
-    held = run.studies
-    if others := {*held} - {study.name for study in studies}:
+    others = {*run.studies} - {study.name for study in studies}
+    if others:
         yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
     for why in (*_contradictions(run, studies), *incoming.faults(run)):
         yield why, AGAIN
@@ -131,9 +136,11 @@ def _contradictions(run: Run, studies: Sequence[Study]) -> Iterator[str]:
     table = run.table()
     for study in studies:
         for name in table.keys() & study.jobs.keys():
-            one, other = map(_on_any_machine, (table[name], study.jobs[name]))
-            if wrong := sorted(field for field, _ in one.items() ^ other.items()):
-                yield f"jobs.csv has another {', '.join(dict.fromkeys(wrong))} of {name}"
+            measured = _on_any_machine(table[name])
+            planned = _on_any_machine(study.jobs[name])
+            differing = {field for field, _ in measured.items() ^ planned.items()}
+            if differing:
+                yield f"jobs.csv has another {', '.join(sorted(differing))} of {name}"
 
 
 def _on_any_machine(job: Job) -> Job:

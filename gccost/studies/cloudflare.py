@@ -44,9 +44,12 @@ _HEAP = (("start_mb", 4, 4), _LIVE, ("goal_mb", 5, 6))
 def _any_machine() -> Iterator[Claim]:
     """The document's claims that need no 16 CPUs, and what is left of others on one."""
     claim, heap = partial(Claim, releases=RELEASES), "the-heap"
-    often, off = "how-often-a-cycle-runs", "with-the-gc-off"
-    one, two = "Sign/goroutines=1", "Sign/goroutines=2"
-    alone, many = "SignInTurns/goroutines=1", "SignInTurns/goroutines=48"
+    often = "how-often-a-cycle-runs"
+    off = "with-the-gc-off"
+    one = "Sign/goroutines=1"
+    two = "Sign/goroutines=2"
+    alone = "SignInTurns/goroutines=1"
+    many = "SignInTurns/goroutines=48"
     without = "SignInTurns/goroutines=48/gogc=off"
     profile = Share("SignInTurns/goroutines=48/profile=cpu", GC_AND_LOCKS)
     most = Between(low=0.5, margin=1.0)
@@ -69,13 +72,17 @@ def _any_machine() -> Iterator[Claim]:
 def _many_cpus() -> Iterator[Claim]:
     """The document's claims about many cores."""
     claim = partial(Claim, releases=RELEASES, cpus=LEAST_CPUS)
-    scales, off = "does-it-scale", "with-the-gc-off"
-    one, every = "Sign/goroutines=1", "Sign/goroutines=48"
+    scales = "does-it-scale"
+    off = "with-the-gc-off"
+    one = "Sign/goroutines=1"
+    every = "Sign/goroutines=48"
     without = "Sign/goroutines=48/gogc=off"
-    best, half = "Sign/goroutines=48/gogc=11300", "Sign/goroutines=24/gogc=11300"
+    best = "Sign/goroutines=48/gogc=11300"
+    half = "Sign/goroutines=24/gogc=11300"
     profile = Share("Sign/goroutines=48/profile=cpu", GC_AND_LOCKS)
     often = Amount(every, "gc_cycles_per_s")
-    about, at_most = AtLeast(within=ABOUT), AtMost(within=ABOUT)
+    about = AtLeast(within=ABOUT)
+    at_most = AtMost(within=ABOUT)
     yield claim("C1", scales, Ratio(every, "Sign/goroutines=17"), Effect())
     yield claim("C2", scales, Ratio(every, one, "cpu_ns"), about)
     yield claim("C3", "the-profile-of-the-collapse", profile, about)

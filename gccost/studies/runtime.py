@@ -31,9 +31,13 @@ CASES = """
 
 def _claims() -> Iterator[Claim]:
     claim = partial(Claim, releases=(TODAY_GO,))
-    without, walk, cycle = "without-the-walk", "what-the-walk-costs", "each-cycle"
-    simplest, second = "07a-details#the-simplest-change", "07a-details#a-second-variant"
-    cleanup, indexed = "AllocateCleanup", "AllocateCleanup/runtime=index"
+    without = "without-the-walk"
+    walk = "what-the-walk-costs"
+    cycle = "each-cycle"
+    simplest = "07a-details#the-simplest-change"
+    second = "07a-details#a-second-variant"
+    cleanup = "AllocateCleanup"
+    indexed = "AllocateCleanup/runtime=index"
     yield claim("M7", without, Ratio(indexed, cleanup), AtMost())
     ascending = "AttachCleanup/order=ascending/bytes=8"
     shuffled = "AttachCleanup/order=shuffled/bytes=8"
