@@ -57,7 +57,6 @@ def left_out(
     *,
     sittings: int = 1,
     recorded: bool = True,
-    chosen: Iterable[int] | None = None,
 ) -> pd.DataFrame:
     """A row per claim, release and set of sittings, with the set as a run of its own.
 
@@ -68,8 +67,7 @@ def left_out(
     is added; `contradicts` whether the verdicts do.
 
     `sittings` is how many are left out together. Unless `recorded`, a ratio is left out whole, as
-    if no run had ever recorded it. With `chosen` only these sittings are left out. A claim needs
-    two sittings more than are left out.
+    if no run had ever recorded it. A claim needs two sittings more than are left out.
     """
     measured = samples.costs_of(run)
     statistic = ESTIMATORS[estimator]
@@ -80,14 +78,11 @@ def left_out(
         part = Costs(first, measured.ratios, statistic)
     claims = {claim.id: claim for study in studies for claim in study.claims}
     words = published.by_name("claims", claims)
-    some = None if chosen is None else set(chosen)
     rows = []
     for ratio in _ratios(costs, part):
         if ratio.claim not in claims:
             continue
         for out in _sets(ratio.sittings, sittings):
-            if some is not None and not some.issuperset(out):
-                continue
             pair = _left_out(ratio, out, recorded)
             if pair is not None:
                 bar = words[ratio.claim]["value"]
@@ -253,7 +248,7 @@ def _error_of_coverage(found: pd.DataFrame, column: str) -> float:
     return math.sqrt((weighted**2).sum()) / max(len(found), 1)
 
 
-def ways(run: Run, studies: Iterable[Study], **more: Any) -> pd.DataFrame:
+def ways(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     """How well the intervals of a run hold, a row for each way to leave something out."""
     studies = list(studies)
     settings: Mapping[str, dict[str, Any]] = {
@@ -265,7 +260,7 @@ def ways(run: Run, studies: Iterable[Study], **more: Any) -> pd.DataFrame:
     }
     columns = {}
     for way, of_way in settings.items():
-        found = left_out(run, studies, **of_way, **more)
+        found = left_out(run, studies, **of_way)
         columns[way] = summary(found)
     return pd.DataFrame(columns).T
 
