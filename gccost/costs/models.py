@@ -67,7 +67,8 @@ def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -
     """An estimate that rests on others of one confidence, with the fewest samples and rounds."""
     n = min(part.n for part in parts)
     rounds = min(part.rounds for part in parts)
-    return Estimate(value, low, high, n, rounds, parts[0].confidence)
+    confidence = parts[0].confidence
+    return Estimate(value, low, high, n, rounds, confidence)
 
 
 def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Estimate:
@@ -78,7 +79,8 @@ def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Esti
     """
     lengths = np.asarray(x, dtype=np.float64)
     measured = np.asarray(times, dtype=np.float64)
-    value, rounds = float(_r2(lengths, measured)), len(measured)
+    value = float(_r2(lengths, measured))
+    rounds = len(measured)
     if rounds == 1:
         return Estimate(value, -inf, inf, rounds, rounds, confidence)
     places = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
@@ -87,9 +89,9 @@ def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Esti
     ends = np.quantile(drawn, [1 - upper, upper])
     widening = t(rounds - 1, confidence) / special.ndtri(upper)
     widening *= sqrt(rounds / (rounds - 1))
-    low, high = value + widening * (ends - value)
+    low, high = map(float, value + widening * (ends - value))
     high = min(high, 1.0)
-    return Estimate(value, float(low), float(high), rounds, rounds, confidence)
+    return Estimate(value, low, high, rounds, rounds, confidence)
 
 
 def _r2(x: Floats, times: Floats) -> Floats:
@@ -98,14 +100,16 @@ def _r2(x: Floats, times: Floats) -> Floats:
     costs -= costs.mean(axis=-1, keepdims=True)
     x = x - x.mean()
     explained = (costs @ x) ** 2 / (x @ x)
-    return np.asarray(explained / (costs**2).sum(axis=-1))
+    total = (costs**2).sum(axis=-1)
+    return np.asarray(explained / total)
 
 
 def most_unseen(samples: int, confidence: float = 0.95) -> float:
     """Exact upper confidence bound on an event's probability after zero occurrences."""
     if not samples:
         return 1.0
-    return float(1 - (1 - confidence) ** (1 / samples))
+    chance: float = (1 - confidence) ** (1 / samples)
+    return 1 - chance
 
 
 def standard_error(estimate: Estimate) -> float:

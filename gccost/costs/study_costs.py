@@ -51,20 +51,20 @@ class StudyCosts(StudyCases):
         a column. A/A controls and profiled runs are not among them. Raises GccostError for an
         unknown filter or value.
         """
-        names = self._measured(filters).index
-        frame = self._samples
-        frame = frame[frame.index.isin(names)]
+        measured = self._measured(filters)
+        is_chosen = self._samples.index.isin(measured.index)
+        frame = self._samples[is_chosen]
         keys = self._keys()
         first = shown_keys(keys, filters, frame) + _COUNTS
         if any(frame["source"] != ""):
             first.append("source")
         first += _MEASURED
-        others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
+        not_shown = [*self._jobs, *first, *_HIDDEN]
+        others = frame.columns.difference(not_shown, sort=False)
         others = others[~others.str.endswith("_records_ns")]
         frame = frame.reindex(columns=[*first, *others, "run", "name"]).reset_index(drop=True)
         if len(frame):
-            metrics_of_some = frame[["settled_ns", *others]]
-            is_empty = metrics_of_some.isna().all()
+            is_empty = frame[["settled_ns", *others]].isna().all()
             frame = frame.drop(columns=is_empty.index[is_empty])
         frame.attrs |= {"study": _Context(self), "keys": keys}
         return frame
@@ -93,7 +93,8 @@ class StudyCosts(StudyCases):
         rows = [self._cost(name, metric) for name in cases.index]
         figures = estimating.frame(rows, cases.index)
         costs = pd.concat([cases, figures], axis="columns")
-        return costs[costs["n"] > 0].reset_index(drop=True)
+        measured = costs[costs["n"] > 0]
+        return measured.reset_index(drop=True)
 
     def _cost(self, name: str, metric: str, samples: pd.DataFrame | None = None) -> pd.Series:
         """The cost of a case as a row of costs, from all of its samples or from some."""
@@ -102,13 +103,15 @@ class StudyCosts(StudyCases):
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
-        if str(name) in metrics.REPORTED or metrics.SERIES.fullmatch(str(name)):
+        text = str(name)
+        if text in metrics.REPORTED or metrics.SERIES.fullmatch(text):
             return
         columns = self.recording.frame.select_dtypes("number")
         names = [*metrics.SCALES, *columns]
-        if name not in names:
-            hint = nearest(metrics.column(str(name)), names)
-            raise self._error(f"there is no metric {name!r}", hint)
+        if name in names:
+            return
+        hint = nearest(metrics.column(text), names)
+        raise self._error(f"there is no metric {name!r}", hint)
 
     # --- Comparisons ------------------------------------------------------------------
 
@@ -133,15 +136,17 @@ class StudyCosts(StudyCases):
         name, or none.
         """
         if isinstance(over, list) and over:
-            parts = {name: self.compare(name, under, metric, **filters) for name in over}
+            parts = {}
+            for name in over:
+                parts[name] = self.compare(name, under, metric, **filters)
             comparison = pd.concat(parts, names=["variant"])
-            levels = [str(name) for name in comparison.index.names]
-            return comparison.reorder_levels([*levels[1:], "variant"])
+            _, *keys = map(str, comparison.index.names)
+            return comparison.reorder_levels([*keys, "variant"])
         sides = [self._filters(over), self._filters(under)]
         frames = [self._side(metric, filters, side) for side in sides]
-        named = {*sides[0], *sides[1], "variant", "release"}
         varying = {*self._varying(frames[0]), *self._varying(frames[1])}
-        keys = ["release", *(name for name in self.keys if name in varying - named)]
+        unnamed = varying - {*sides[0], *sides[1], "variant", "release"}
+        keys = ["release", *(name for name in self.keys if name in unnamed)]
         for frame, side in zip(frames, sides, strict=True):
             self._check_unique(frame, side, keys)
         comparison = estimating.compare(frames[0], frames[1], keys)
@@ -198,8 +203,9 @@ class StudyCosts(StudyCases):
         titles = releases[is_shown]
         index = pd.CategoricalIndex(titles, releases, ordered=True, name="release")
         comparison = comparison.reindex(index)
-        counts = comparison[["rounds", "n"]].fillna(0)
-        return comparison.assign(**counts.astype(int))
+        for count in ("rounds", "n"):
+            comparison[count] = comparison[count].fillna(0).astype(int)
+        return comparison
 
     # --- How far the figures can be trusted -------------------------------------------
 
@@ -227,9 +233,10 @@ class StudyCosts(StudyCases):
             ratio = method.propagate(truediv, pair)
             estimate = method.estimate(ratio)
             if estimate.n:
-                case = [versions.title(job["release"]), job["variant"]]
+                title = versions.title(job["release"])
                 values = estimating.row(estimate).values()
-                yield [*case, *values, self._source(shown), shown.run.name]
+                source = self._source(shown)
+                yield [title, job["variant"], *values, source, shown.run.name]
 
 
 class _Context:

@@ -65,7 +65,10 @@ def _held(studies: Iterable[Study], run: Run) -> list[Study]:
 
 def _are_alike(study: Study, run: Run) -> bool:
     """Whether a recorded run holds a study, measured with today's programs."""
-    return study.name in run.studies and not sources.changed(study, run.manifest()["programs"])
+    if study.name not in run.studies:
+        return False
+    programs = run.manifest()["programs"]
+    return not sources.changed(study, programs)
 
 
 def is_of_one_cpu(run: Run, other: Run) -> bool:
@@ -87,8 +90,9 @@ def agreement(run: Run, other: Run, studies: Iterable[Study]) -> pd.DataFrame:
     others = {study.name: Recording(study, other) for study in held}
     is_judged = is_of_one_cpu(run, other)
     rows = []
-    pairs = zip(ledger.rows(measured, held), ledger.rows(others, held), strict=True)
-    for ours, theirs in pairs:
+    own_rows = ledger.rows(measured, held)
+    other_rows = ledger.rows(others, held)
+    for ours, theirs in zip(own_rows, other_rows, strict=True):
         if not theirs.judged.n:
             continue
         tolerance = math.nan
@@ -119,9 +123,12 @@ def _tolerance(row: Row, *recordings: Recording) -> float:
 
 def _row(ours: Row, theirs: Row, tolerance: float) -> list[object]:
     verdicts = [str(ours.verdict), str(theirs.verdict)]
-    value = ours.estimate.value if ours.judged.n else math.nan
+    value = factor = math.nan
+    if ours.judged.n:
+        value = ours.estimate.value
     other = theirs.estimate.value
-    factor = value / other if other else math.nan
+    if other:
+        factor = value / other
     inside = None
     if math.isfinite(tolerance) and math.isfinite(factor):
         inside = 1 / tolerance <= factor <= tolerance
@@ -149,8 +156,9 @@ def tolerances(recordings: Iterable[Recording]) -> dict[tuple[str, str], float]:
     parts = [pd.DataFrame(columns=["id", "release", "tolerance"])]
     for run, of_run in studies.items():
         parts.append(leaving_out.left_out(run, of_run, rounds=FEWEST))
-    logs = pd.concat(parts).groupby(["id", "release"])["tolerance"].median()
-    return dict(np.exp(logs.astype(float)))
+    by_claim = pd.concat(parts).groupby(["id", "release"])
+    logs = by_claim["tolerance"].median().astype(float)
+    return dict(np.exp(logs))
 
 
 # --- Several recorded machines --------------------------------------------------------
@@ -172,9 +180,10 @@ def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:
         return {}
     ledgers: dict[str, list[Row] | str] = {}
     for fingerprint, runs in machines.items():
-        machine = next(iter(runs.values())).manifest()["machine"]
-        cpus = machine.get("allowed_cpus")
-        label = f"{words(machine.get('cpu'))[:40]}, {cpus} CPUs ({fingerprint[:6]})"
+        first, *_ = runs.values()
+        machine = first.manifest()["machine"]
+        cpu = words(machine.get("cpu"))[:40]
+        label = f"{cpu}, {machine.get('allowed_cpus')} CPUs ({fingerprint[:6]})"
         try:
             ledgers[label] = _ledger(studies, runs)
         except Exception as error:  # a stranger's run may break anything

@@ -23,19 +23,15 @@ from gccost.run.runs import Run
 from gccost.stats import FEWEST, JUDGED, SHOWN, Estimate
 
 
-def _mean(values: pd.Series, by: list[str]) -> pd.Series:
-    return values.groupby(by).mean()
-
-
-def _least(values: pd.Series, by: list[str]) -> pd.Series:
-    return values.groupby(by).min()
+def _plain(name: str) -> Statistic:
+    return lambda values, by: values.groupby(by).agg(name)
 
 
 ESTIMATORS: Mapping[str, Statistic] = {
-    "mean": _mean,
+    "mean": _plain("mean"),
     "median": method.median,
     "lower quartile": method.quartile,
-    "least": _least,
+    "least": _plain("min"),
 }
 _COVERAGE = {"covers": SHOWN, "covers_50": 0.5, "covers_99": JUDGED}
 """The confidence of the intervals of each column."""
@@ -84,10 +80,13 @@ def left_out(
             continue
         for out in _sets(ratio.sittings, sittings):
             pair = _left_out(ratio, out, recorded)
-            if pair is not None:
-                bar = words[ratio.claim]["value"]
-                row = _row(claims[ratio.claim], bar, pair)
-                rows.append({"release": ratio.release, "sitting": out[0], **row})
+            if pair is None:
+                continue
+            bar = words[ratio.claim]["value"]
+            row = _row(claims[ratio.claim], bar, pair)
+            row["release"] = ratio.release
+            row["sitting"] = out[0]
+            rows.append(row)
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -131,9 +130,9 @@ def _ratios(costs: Costs, part: Costs) -> Iterator[_Ratio]:
 
 def _sets(numbers: list[int], size: int) -> Iterator[tuple[int, ...]]:
     """The sets of so many sittings, or some of them, evenly chosen, if there are too many."""
-    every = list(combinations(numbers, size))
-    step = math.ceil(len(every) / _MOST_SETS)
-    yield from every[:: max(step, 1)]
+    sets = list(combinations(numbers, size))
+    step = math.ceil(len(sets) / _MOST_SETS)
+    yield from sets[:: max(step, 1)]
 
 
 class _Side(NamedTuple):
@@ -168,8 +167,9 @@ class _Pair(NamedTuple):
 
 def _left_out(ratio: _Ratio, out: tuple[int, ...], recorded: bool) -> _Pair | None:
     """What the sittings that are left out show; None if too few others are left."""
-    own = ratio.part.loc[[*out]]
-    others = ratio.whole.drop(index=[*out])
+    numbers = list(out)
+    own = ratio.part.loc[numbers]
+    others = ratio.whole.drop(index=numbers)
     if len(others) < 2:
         return None
     spread = method.spread(own["log"], own["error"])
@@ -189,9 +189,12 @@ def _row(claim: Claim, bar: float, pair: _Pair) -> dict[str, Any]:
     out, others = pair
     error = out.log - others.log
     freedom = out.spread.freedom
-    deviation = math.sqrt(out.spread.variance + others.spread.variance)
+    variance = out.spread.variance + others.spread.variance
+    deviation = math.sqrt(variance)
     shown = out.estimate(SHOWN)
-    row = {"id": claim.id, "value": shown.value, "low": shown.low, "high": shown.high}
+    row: dict[str, Any] = {"id": claim.id, "value": shown.value}
+    row["low"] = shown.low
+    row["high"] = shown.high
     row["others"] = math.exp(others.log)
     row["error"] = error
     row["half_width"] = out.half(SHOWN)
@@ -227,11 +230,12 @@ def summary(found: pd.DataFrame) -> dict[str, float]:
     `±` columns have the standard error of a coverage, with sittings as the units that differ.
     """
     widths = found.groupby("id")["half_width"].median()
-    errors, half_widths = found["error"].abs(), found["half_width"]
-    percent = {"ratios": len(found), "half below": 100 * errors.median()}
-    percent["half-width"] = 100 * math.expm1(half_widths.median())
+    percent: dict[str, float] = {"ratios": len(found)}
+    percent["half below"] = 100 * found["error"].abs().median()
+    percent["half-width"] = 100 * math.expm1(found["half_width"].median())
     for claim in ("L1", "M1"):
-        percent[f"{claim} ±"] = 100 * math.expm1(widths.get(claim, math.nan))
+        width = widths.get(claim, math.nan)
+        percent[f"{claim} ±"] = 100 * math.expm1(width)
     for column, confidence in _COVERAGE.items():
         name = f"{100 * confidence:.0f} %"
         percent[f"{name} covers"] = 100 * found[column].mean()
@@ -245,7 +249,8 @@ def _error_of_coverage(found: pd.DataFrame, column: str) -> float:
     covers = found.groupby("sitting")[column]
     distances = covers.mean() - found[column].mean()
     weighted = distances * covers.size()
-    return math.sqrt((weighted**2).sum()) / max(len(found), 1)
+    squares = (weighted**2).sum()
+    return math.sqrt(squares) / max(len(found), 1)
 
 
 def ways(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
@@ -272,12 +277,12 @@ def estimators(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     L1 ± and M1 ± (the median half-width of a sitting's interval), contradictions (a count).
     """
     studies = list(studies)
-    columns = ["half below", "95 % covers", "50 % covers", "L1 ±", "M1 ±", "contradictions"]
+    columns = ["rms", "half below", "95 % covers", "50 % covers", "L1 ±", "M1 ±", "contradictions"]
     rows = {}
     for part, rounds in {"whole sittings": None, "their first 3 rounds": FEWEST}.items():
         for name in ESTIMATORS:
             found = left_out(run, studies, name, rounds)
             percent = summary(found)
-            rms = float(by_claim(found)["rms"].median())
-            rows[part, name] = {"rms": rms, **{column: percent[column] for column in columns}}
-    return pd.DataFrame(rows).T
+            percent["rms"] = by_claim(found)["rms"].median()
+            rows[part, name] = percent
+    return pd.DataFrame(rows).T[columns]

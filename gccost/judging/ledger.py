@@ -131,11 +131,17 @@ class Tested:
     @property
     def then(self) -> Row | None:
         """The row of the document's release, or of the nearest that was measured."""
-        return next((row for row in self.rows if not row.is_today), None)
+        for row in self.rows:
+            if not row.is_today:
+                return row
+        return None
 
     @property
     def today(self) -> Row | None:
-        return next((row for row in self.rows if row.is_today), None)
+        for row in self.rows:
+            if row.is_today:
+                return row
+        return None
 
     @property
     def latest(self) -> Row:

@@ -371,8 +371,11 @@ class SittingsAgree(Quantity):
         figure = self.ratio.figure(seen)
         spread = method.moderated_spread(figure, signed=False)
         error = math.sqrt(spread.variance)
-        enough = [each for each in figure.counted if each.rounds >= stats.FEWEST]
-        return _agreement([Measured(each.value, error) for each in enough], [])
+        measured = []
+        for sitting in figure.counted:
+            if sitting.rounds >= stats.FEWEST:
+                measured.append(Measured(sitting.value, error))
+        return _agreement(measured, [])
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,10 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     place = paths.reference()
     with checked(source, studies) as run:
         manifest = run.manifest()
-        shown = main or main_machine() in ("", manifest["fingerprint"])
+        is_main = main or main_machine() in ("", manifest["fingerprint"])
         ratios.write(run, studies)
         run = _moved(run, place / run.name)
-    if shown:
+    if is_main:
         text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
         write_whole(place / "reference.json", text.encode())
     is_test = manifest["scale"] != 1
@@ -94,8 +94,8 @@ def _named_after(source: Path, scratch: Path) -> Iterator[None]:
     except GccostError as error:
         if str(scratch) not in str(error):
             raise
-        said = (re.sub(rf"{re.escape(str(scratch))}/[^/]+/", "", part) for part in error.args)
-        message, location, hint = said
+        folder = re.compile(rf"{re.escape(str(scratch))}/[^/]+/")
+        message, location, hint = (folder.sub("", part) for part in error.args)
         where = f"{source}: {location}" if location else str(source)
         raise GccostError(message, where, hint or AGAIN) from None
 
