@@ -122,7 +122,9 @@ def by_sitting(samples: pd.DataFrame) -> pd.Series:
 
 
 def test_claims_are_judged_from_the_figures_of_compare_which_are_plain_pandas(lemire: OpenedStudy):
-    rows = [row for row in lemire._rows if isinstance(row.claim.quantity, Ratio)]
+    recording = lemire.recording
+    rows = ledger.shown({"lemire": recording}, [recording.study])
+    rows = [row for row in rows if isinstance(row.claim.quantity, Ratio)]
     assert len(rows) >= 6
     for row in rows:
         over, under = (
@@ -134,7 +136,7 @@ def test_claims_are_judged_from_the_figures_of_compare_which_are_plain_pandas(le
         assert tuple(gap[ENDS]) == pytest.approx(ends, 1e-6)
         ratios = truediv(
             *(
-                by_sitting(lemire.recording.processes(jobs.name(case, row.release)))
+                by_sitting(recording.processes(jobs.name(case, row.release)))
                 for case in row.claim.quantity.cases
             )
         )
