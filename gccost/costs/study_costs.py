@@ -33,7 +33,7 @@ class StudyCosts(StudyCases):
         processes = self.recording.shown
         if processes.empty:  # every column that a reader may ask for
             columns = dict.fromkeys([*processes, *metrics.REPORTED])
-            processes = processes.reindex(columns=[*columns])
+            processes = processes.reindex(columns=list(columns))
         processes = processes.astype(dict.fromkeys(_COUNTS, int))
         keys = self._jobs.loc[processes.index]
         return pd.concat([keys, processes], axis="columns").copy()  # one block
@@ -80,14 +80,16 @@ class StudyCosts(StudyCases):
         """
         cases = self._measured(filters)
         costs = self._costs(metric, cases)
-        keys = shown_keys(self._keys(filters), filters, costs)
-        return costs[[*keys, *COSTS]]
+        keys = self._keys(filters)
+        columns = shown_keys(keys, filters, costs) + COSTS
+        return costs[columns]
 
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
         self._check_metric(metric)
         processes = self.recording.shown
-        processes = processes[processes.index.isin(cases.index)]
+        is_of_cases = processes.index.isin(cases.index)
+        processes = processes[is_of_cases]
         values = processes.get(metric, pd.Series(dtype=float))
         estimating.say_zeros(values, metric, "they are left out")
         rows = [self._cost(name, metric) for name in cases.index]

@@ -175,14 +175,16 @@ def _left_out(ratio: _Ratio, out: tuple[int, ...], recorded: bool) -> _Pair | No
     spread = method.spread(own["log"], own["error"])
     past = method.spread(others["log"], others["error"])
     unknown = Spread()
-    of_own = method.variance(spread, past if recorded else unknown, ratio.prior)
+    before = past if recorded else unknown
+    of_own = method.variance(spread, before, ratio.prior)
     of_others = method.variance(past, unknown, ratio.prior)
     return _Pair(_side(own["log"], of_own), _side(others["log"], of_others))
 
 
 def _side(logs: pd.Series, of_one: Spread) -> _Side:
     mean = float(logs.mean())
-    return _Side(mean, of_one.times(1 / len(logs)))
+    of_mean = of_one.times(1 / len(logs))
+    return _Side(mean, of_mean)
 
 
 def _row(claim: Claim, bar: float, pair: _Pair) -> dict[str, Any]:
@@ -217,10 +219,11 @@ def by_claim(found: pd.DataFrame) -> pd.DataFrame:
     """
     squares = found.assign(square=found["error"] ** 2)
     by = squares.groupby(["id", "release"], sort=False)
-    table = 100 * by[["covers", "covers_50"]].mean()
-    table.insert(0, "half_width", 100 * np.expm1(by["half_width"].median()))
-    table.insert(0, "rms", 100 * np.sqrt(by["square"].mean()))
-    table.insert(0, "sittings", by.size())
+    table = by.size().to_frame("sittings")
+    table["rms"] = 100 * np.sqrt(by["square"].mean())
+    table["half_width"] = 100 * np.expm1(by["half_width"].median())
+    table["covers"] = 100 * by["covers"].mean()
+    table["covers_50"] = 100 * by["covers_50"].mean()
     return table
 
 

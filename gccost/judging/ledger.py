@@ -88,8 +88,9 @@ class Row:
     def _sittings(self) -> str:
         """How many more sittings decide it if the estimate stays the same, in words."""
         for factor in _SITTINGS:
-            then = after(self.judged, sittings=factor)
-            if self.claim.rule.judge(then, self.published).label.decided:
+            later = after(self.judged, sittings=factor)
+            then = self.claim.rule.judge(later, self.published)
+            if then.label.decided:
                 return f"{factor} times as many sittings could decide it"
         return f"{_SITTINGS[-1]} times as many sittings would not decide it"
 
@@ -98,7 +99,8 @@ class Row:
         """The published value or our bar, as text."""
         if isinstance(self.claim.rule, Agrees):
             return f"bar {self.claim.rule}"
-        return "bar " * self.is_bar + rounding.value(self.published, self.unit)
+        value = rounding.value(self.published, self.unit)
+        return f"bar {value}" if self.is_bar else value
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -115,7 +117,8 @@ class Row:
         """The verdict in a word or two."""
         if self.verdict.label is Label.UNTESTABLE:
             return f"needs {self.claim.needs}"
-        return f"{self.verdict} (recorded)" if self.is_recorded else str(self.verdict)
+        verdict = str(self.verdict)
+        return f"{verdict} (recorded)" if self.is_recorded else verdict
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,8 @@ def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:
 
     Figures that are not scored do not count.
     """
-    count = Counter(line.latest.verdict.label for line in lines)
+    labels = [line.latest.verdict.label for line in lines]
+    count = Counter(labels)
     del count[Label.UNSCORED]
     return Counter({label: count[label] for label in Label if count[label]})
 
@@ -304,7 +308,8 @@ def needed_cases(claim: Claim, release: str, recording: Recording) -> list[str]:
 def _needed(row: Row, rounds: int) -> float:
     """The further rounds that decide it if the estimate stays the same; infinite if none do."""
     for factor in _ROUNDS:
-        then = row.claim.rule.judge(after(row.judged, rounds=factor), row.published)
+        later = after(row.judged, rounds=factor)
+        then = row.claim.rule.judge(later, row.published)
         if then.label.decided:
             return math.ceil((factor - 1) * rounds)
     return math.inf
