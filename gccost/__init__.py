@@ -31,8 +31,7 @@ What a study gives; filters are keywords, such as gc="on" or variant=["manual fr
     samples(**filters)                                  a row per process
     costs(metric="ns", **filters)                       a row per case
     compare(over, under, metric="ns", **filters)        ratio and difference, a row per release
-    judge(*claims, bar=None)                            verdicts, also with another bar, which
-                                                        the interval must clear by 5 %
+    judge(*claims)                                      the claims' verdicts as a table
     shares(parts=None, *, within=(), of=(), by_profile=False, **filters)
                                                         shares of CPU profiles
     calls(**filters)                                    the time of a call by its list's length

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +19,18 @@ from gccost.cases import published as transcribed
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS, one_of
 from gccost.cases.settings import Mode, Settings
-from gccost.costs.frames import Frames, of_run
 from gccost.costs.recorded import machine_of, nearest, words
 from gccost.costs.recording import Recording
+from gccost.costs.study_cases import of_run
+from gccost.costs.study_costs import StudyCosts
+from gccost.costs.study_profiles import StudyProfiles
 from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
+from gccost.judging.agreement import by_machine
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.machines import by_machine
 from gccost.judging.questions import questions
-from gccost.judging.rules import Label, asked
+from gccost.judging.rules import Label
 from gccost.measuring import campaign, languages, planning
 from gccost.run import benchfmt
 from gccost.run.runs import Run
@@ -43,7 +43,7 @@ from gccost.studies import STUDIES, declared
 
 
 @dataclass(frozen=True)
-class OpenedStudy(Frames):
+class OpenedStudy(StudyCosts, StudyProfiles):
     """A study and the run that it shows. Display it to see which run, and its caveats.
 
     `then` and `today` are releases, such as "Go 1.20.14"; `verdicts` says on which releases each
@@ -72,10 +72,11 @@ class OpenedStudy(Frames):
     @property
     def machine(self) -> str:
         """The machine of the run in words, which are safe in Markdown."""
-        known = self.recording.manifest["machine"]
-        kind, system = (words(known.get(name)) for name in ("virtualisation", "release"))
+        machine = self.recording.manifest["machine"]
+        kind = words(machine.get("virtualisation"))
         shared = f"a virtual machine ({kind}), shared with others" if kind else ""
-        return ", ".join(filter(None, [self.recording.machine, shared, system]))
+        parts = [self.recording.machine, shared, words(machine.get("release"))]
+        return ", ".join(filter(None, parts))
 
     @property
     def about(self) -> str:
@@ -85,13 +86,12 @@ class OpenedStudy(Frames):
         """
         manifest = self.recording.manifest
         sittings = manifest["sittings"]
-        budgets = ", ".join(dict.fromkeys(sitting["budget"] for sitting in sittings))
-        count = f"{len(sittings)} sitting{'s' * (len(sittings) != 1)}"
+        budgets = dict.fromkeys(sitting["budget"] for sitting in sittings)
+        count = f"{len(sittings)} sittings" if len(sittings) != 1 else "1 sitting"
         whose = "recorded" if self.mode == "replay" else "measured"
-        return (
-            f"{whose} {manifest['created'][:10]}, run {self.run}, {self.recording.machine}, "
-            f"{count} ({budgets}), gccost {version()}"
-        )
+        date = manifest["created"][:10]
+        run = f"run {self.run}, {self.recording.machine}"
+        return f"{whose} {date}, {run}, {count} ({', '.join(budgets)}), gccost {version()}"
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         return notice([self.recording])._repr_mimebundle_()
@@ -104,8 +104,10 @@ class OpenedStudy(Frames):
         names = [path.stem for path in sorted(paths.PUBLISHED.glob(f"{self.name}-*.csv"))]
         if not names:
             raise GccostError(f"no figures are published for {self.name}", str(paths.PUBLISHED))
-        timings = [name for name in names if name.endswith("timings")]
-        return transcribed.published((timings or names)[0])
+        for name in names:
+            if name.endswith("timings"):
+                return transcribed.published(name)
+        return transcribed.published(names[0])
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -122,45 +124,27 @@ class OpenedStudy(Frames):
         """
         return ledger.frame(self._rows)
 
-    def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
+    def judge(self, *claims: str) -> Markup:
         """The verdicts of claims as a table, with the rule's range, and why one is open.
 
         A claim holds if the 99 % interval lies within the rule's range, and clears its ends by
-        5 % (counts need not). With `bar` a claim is judged with another range: judge("M1", bar=6)
-        asks whether the ratio is above 6, judge("M3", bar=(0.9, 1.1)) whether it is between the
-        two; a share is 0 to 1. Such a verdict is shown only; the ledger has the rule's own.
+        5 % (counts need not).
         """
-        known = list(dict.fromkeys(row.claim.id for row in self._rows))
+        tested = dict.fromkeys(row.claim.id for row in self._rows)
         for claim in claims:
-            expect(known, claim, "claim", self._where)
-        rows = [row for row in self._rows if row.claim.id in (claims or known)]
-        if bar is not None:
-            rows = self._with_bar(rows, bar)
-        cells: list[list[str | Cell]] = []
-        for row in rows:
-            why = row.why if row.verdict.label in (Label.UNDECIDED, Label.UNMEASURED) else ""
-            cells.append(
-                [
-                    f"{row.claim.id}: {row.words}",
-                    row.held_to,
-                    row.toolchain,
-                    results_of.cell(row),
-                    Cell(results_of.region(row), "" if bar is None else _asked(row, bar)),
-                    Cell(row.said, why),
-                ]
-            )
+            expect(tested, claim, "claim", self._where)
+        lines: list[list[str | Cell]] = []
+        for row in self._rows:
+            if claims and row.claim.id not in claims:
+                continue
+            text = f"{row.claim.id}: {row.words}"
+            is_open = row.verdict.label in (Label.UNDECIDED, Label.UNMEASURED)
+            verdict = Cell(row.said, row.why if is_open else "")
+            measured = results_of.cell(row)
+            region = results_of.region(row)
+            lines.append([text, row.held_to, row.toolchain, measured, region, verdict])
         header = ("claim", "published", "on", "measured (95 %)", "holds if", "verdict")
-        return tables.table(header, cells, merged={0, 1, 4})
-
-    def _with_bar(self, rows: list[Row], bar: Any) -> list[Row]:
-        """The rows of some claims, judged anew with another range."""
-        claims = {}
-        for row in rows:
-            where = f"judge({row.claim.id!r}, bar=…)"
-            rule = asked(row.claim.rule, row.published, _range(bar, row.unit), where)
-            claims[row.claim.id] = replace(row.claim, rule=rule)
-        study = replace(self.recording.study, claims=tuple(claims.values()))
-        return ledger.shown({self.name: self.recording}, [study])
+        return tables.table(header, lines, merged={0, 1, 4})
 
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
@@ -172,14 +156,15 @@ class OpenedStudy(Frames):
         study, release = self.recording.study, self.recording.newest
         title = versions.title(release)
         stored = self.recording.manifest.get("shell", {}).values()
-        entries = [each for each in stored if each["command"] == command]
+        entries = [entry for entry in stored if entry["command"] == command]
         printed = ""
         if self.mode == "measure":
             try:
                 printed = programs.run(command, languages.of(study), release)
             except MissingTool as error:
                 print(f"The command cannot run here, so its recorded output is shown. {error}")
-                return OpenedStudy(opening.shown(study, Settings("replay"))).shell(command)
+                recorded = opening.shown(study, Settings("replay"))
+                return OpenedStudy(recorded).shell(command)
             self.recording.run.store_shell(command, command, printed)
             print(f"{title}, run just now")
         elif entries:
@@ -191,26 +176,6 @@ class OpenedStudy(Frames):
         results = benchfmt.parse(printed, measured=False).samples.values()
         frame = reading.frame(results, ours=True)
         return frame.assign(release=title)
-
-
-def _range(bar: Any, unit: str) -> Any:
-    """The bar that a reader asks for. Raises GccostError if it is none for a claim's unit."""
-    several = isinstance(bar, (list, tuple))
-    ends: list[Any] = [*bar] if several else [bar]
-    numbers = [end for end in ends if isinstance(end, Real) and not isinstance(end, bool)]
-    most = 1 if unit == "share" else sys.float_info.max
-    if numbers != ends or len(ends) != 1 + several or not all(0 <= end <= most for end in ends):
-        hint = "name a number, such as bar=6, or two, such as bar=(0.9, 1.1); write 40 % as 0.4"
-        raise GccostError(f"{bar!r} is no bar for a {unit}", "judge(…, bar=…)", hint)
-    return tuple(ends) if several else bar
-
-
-def _asked(row: Row, bar: object) -> str:
-    """What a claim is judged by in place of its rule."""
-    rule: Any = row.claim.rule
-    margin = rule.margin
-    clear = f"; the 99 % interval must clear it by {100 * (margin - 1):.0f} %" if margin > 1 else ""
-    return f"bar {bar}, as asked{clear}"
 
 
 def open_study(name: str, run: str | Path = "") -> OpenedStudy:
@@ -234,17 +199,13 @@ def listed_runs() -> pd.DataFrame:
     Columns: run, machine, studies (that it holds), budget (empty: interrupted; tiny: a trial),
     date, source ("your run" or "recorded").
     """
-    rows = [
-        {
-            "run": run.name,
-            "machine": machine_of(run),
-            "studies": ", ".join(each for each in run.studies if each in STUDIES),
-            "budget": ", ".join(run.manifest()["finished"]),
-            "date": pd.Timestamp(run.manifest()["created"][:10]),
-            "source": source,
-        }
-        for run, source in opening.listed()
-    ]
+    rows = []
+    for run, source in opening.listed():
+        manifest = run.manifest()
+        held = ", ".join(name for name in run.studies if name in STUDIES)
+        budgets = ", ".join(manifest["finished"])
+        date = pd.Timestamp(manifest["created"][:10])
+        rows.append([run.name, machine_of(run), held, budgets, date, source])
     return pd.DataFrame(rows, columns=["run", "machine", "studies", "budget", "date", "source"])
 
 
@@ -256,7 +217,7 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        recordings = {name: each.recording for name, each in self.studies.items()}
+        recordings = {name: study.recording for name, study in self.studies.items()}
         return ledger.shown(recordings, STUDIES.values())
 
     @cached_property
@@ -302,11 +263,16 @@ class Results:
     def _tested(self) -> tuple[Run, list[Study]]:
         """The run whose sittings are left out, and the studies."""
         recordings = [study.recording for study in self.studies.values()]
+        studies = [recording.study for recording in recordings]
         own = [recording.run for recording in recordings if not recording.is_aside]
         most = max(own or [recordings[0].run], key=_sittings)
-        if _sittings(most) < FEWEST:
-            most = max(nearest(most) or [most], key=lambda run: _sittings(run) >= FEWEST)
-        return most, [each.study for each in recordings]
+        if _sittings(most) >= FEWEST:
+            return most, studies
+        candidates = nearest(most) or [most]
+        for run in candidates:
+            if _sittings(run) >= FEWEST:
+                return run, studies
+        return candidates[0], studies
 
     def first_screen(self) -> Markup:
         """The verdicts counted, and each document's headline claim, then and today."""
@@ -323,15 +289,17 @@ class Results:
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         by_run: dict[Path, list[Recording]] = {}
-        for each in self.studies.values():
-            by_run.setdefault(each.recording.run.folder, []).append(each.recording)
-        return tables.stacked([*map(notice, by_run.values())])._repr_mimebundle_()
+        for study in self.studies.values():
+            folder = study.recording.run.folder
+            by_run.setdefault(folder, []).append(study.recording)
+        notices = [notice(recordings) for recordings in by_run.values()]
+        return tables.stacked(notices)._repr_mimebundle_()
 
 
 def version() -> str:
     """The version of gccost."""
-    project = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return str(project["version"])
+    text = (paths.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
 
 
 def _sittings(run: Run) -> int:
@@ -344,9 +312,10 @@ def results(*, sittings: int = 1) -> Results:
     A run of yours with fewer `sittings` is not shown.
     """
     drawing.theme()
-    shown = opening.every(STUDIES.values(), Settings.read(), sittings)
-    provenance.opened(each.run.name for each in shown.values())
-    return Results({name: OpenedStudy(each) for name, each in shown.items()})
+    recordings = opening.every(STUDIES.values(), Settings.read(), sittings)
+    studies = {name: OpenedStudy(recording) for name, recording in recordings.items()}
+    provenance.opened(study.run for study in studies.values())
+    return Results(studies)
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
@@ -361,5 +330,7 @@ def measure(name: str, budget: str = "quick") -> OpenedStudy:
         except MissingTool as error:
             why = f"Measuring is not possible here, so a recorded run is shown. {error}"
             return OpenedStudy(opening.replayed(study, why))
-    missing = (f"{versions.title(go)} was not measured. {w}" for go, w in plan.missing.items())
-    return OpenedStudy(opening.with_notices(study, run, *missing))
+    notices = []
+    for release, why in plan.missing.items():
+        notices.append(f"{versions.title(release)} was not measured. {why}")
+    return OpenedStudy(opening.with_notices(study, run, *notices))

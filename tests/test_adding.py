@@ -27,7 +27,7 @@ from gccost.costs.recorded import recorded
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging import reference
-from gccost.judging.machines import by_machine
+from gccost.judging.agreement import by_machine
 from gccost.judging.opening import reference as shown
 from gccost.run import incoming, runs
 from gccost.run.manifest import fingerprint

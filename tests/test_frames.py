@@ -122,7 +122,9 @@ def by_sitting(samples: pd.DataFrame) -> pd.Series:
 
 
 def test_claims_are_judged_from_the_figures_of_compare_which_are_plain_pandas(lemire: OpenedStudy):
-    rows = [row for row in lemire._rows if isinstance(row.claim.quantity, Ratio)]
+    recording = lemire.recording
+    rows = ledger.shown({"lemire": recording}, [recording.study])
+    rows = [row for row in rows if isinstance(row.claim.quantity, Ratio)]
     assert len(rows) >= 6
     for row in rows:
         over, under = (
@@ -134,7 +136,7 @@ def test_claims_are_judged_from_the_figures_of_compare_which_are_plain_pandas(le
         assert tuple(gap[ENDS]) == pytest.approx(ends, 1e-6)
         ratios = truediv(
             *(
-                by_sitting(lemire.recording.processes(jobs.name(case, row.release)))
+                by_sitting(recording.processes(jobs.name(case, row.release)))
                 for case in row.claim.quantity.cases
             )
         )
@@ -287,16 +289,6 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "gccost.cost(one, 'variant')": ("no column 'variant' of numbers", ""),
     "gccost.cost(one.drop(columns='ns'))": ("no column 'ns'", "name one of "),
     "gccost.derive(lambda a: a, 5.0)": ("no column 'figure'", "keep the column"),
-    "study.judge('L1', bar=math.nan)": ("nan is no bar", "name a number"),
-    "study.judge('L1', bar=-1)": ("-1 is no bar", "name a number"),
-    "study.judge('L1', bar='6')": ("'6' is no bar", "name a number"),
-    "study.judge('L1', bar=True)": ("True is no bar", "name a number"),
-    "study.judge('L1', bar=math.inf)": ("inf is no bar", "name a number"),
-    "study.judge('L1', bar=(1, 2, 3))": ("is no bar for a ratio", "name a number"),
-    "study.judge('L1', bar=[1])": ("is no bar for a ratio", "name a number"),
-    "study.judge('L1', bar=(2, 1))": ("is no range", "name the lower one"),
-    "study.judge('L1', bar=(1, 1))": ("is no range", "name the lower one"),
-    "study.judge('L3', bar=40)": ("40 is no bar for a share", "name a number"),
 }
 
 
@@ -306,12 +298,6 @@ def test_a_wrong_question_is_answered_with_a_hint(lemire, asked, answer):
     with pytest.raises(GccostError, match=answer[0]) as raised:
         eval(asked, names | {"one": lemire.samples().head(1)})  # noqa: S307 - of the table above
     assert raised.value.hint.startswith(answer[1])
-
-
-def test_a_bar_of_ones_own_is_shown_with_its_margin(lemire):
-    shown = lemire.judge("L1", bar=np.int64(6)).text
-    assert "bar 6, as asked; the 99 % interval must clear it by 5 %" in shown
-    assert "between 30.0 % and 50.0 %" in lemire.judge("L3", bar=[0.3, 0.5]).text
 
 
 def test_a_hint_has_the_nearest_first_and_all_if_they_are_few():

@@ -75,10 +75,10 @@ def recording(tmp_path_factory) -> Recording:
         (CLAIMS["L3"].quantity, 0.137),
         (Amount(DUMMY, "c_unfreed_drained"), 1_600_000),
         (SavedShare(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
-        (Difference(Ratio(AUTO, FREE, "gc_cycles")), 3),
+        (Difference(AUTO, FREE, "gc_cycles"), 3),
         (Worst((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE))), 700 / 80),
         (
-            CurveDepth((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE), Ratio(DUMMY, FREE))),
+            CurveDepth(tuple(Difference(way, FREE) for way in (AUTO, CLEANUP, DUMMY))),
             (700 - 80) / (400 - 80),
         ),
         (ExclusiveEvents("c_unfreed_drained", (DUMMY, AUTO), ((FREE, FREE),)), 1),
@@ -99,7 +99,7 @@ def test_a_difference_has_the_errors_of_both_sides(tmp_path):
             metrics["gc-cycles"] = float(number if recordings.is_of(job, AUTO) else number % 3)
 
     made = recordings.recorded(tmp_path, change=varies)
-    difference = Difference(Ratio(AUTO, FREE, "gc_cycles"))
+    difference = Difference(AUTO, FREE, "gc_cycles")
     gap, over, under = (
         quantity.on(made, TODAY_GO)
         for quantity in (difference, *(Amount(side, "gc_cycles") for side in difference.cases))
@@ -145,7 +145,7 @@ def test_a_time_of_zero_or_none_enters_no_cost(tmp_path, spoil):
         recordings.recorded(tmp_path / name, change=of_auto(change, {2, 5}))
         for name, change in (("spoilt", spoil), ("without", dict.clear))
     )
-    for quantity in (RATIO, Difference(RATIO)):
+    for quantity in (RATIO, Difference(AUTO, FREE)):
         assert quantity.on(spoilt, TODAY_GO) == quantity.on(without, TODAY_GO)
     assert spoilt.cost(AUTO_NOW).rounds == 6
     none = recordings.recorded(tmp_path / "none", change=of_auto(spoil))

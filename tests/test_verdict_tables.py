@@ -1,12 +1,10 @@
-"""A claim's verdicts as a table, and as they would be with another bar."""
+"""A claim's verdicts as a table."""
 
 from __future__ import annotations
 
 import pytest
 import recordings
 
-from gccost.errors import GccostError
-from gccost.judging import rules
 from gccost.notebook import OpenedStudy
 from gccost.showing import tables
 
@@ -38,45 +36,6 @@ def test_equal_cells_of_two_claims_are_not_merged():
         "                  b",
         "two    2×         a",
     ]
-
-
-def test_another_bar_is_judged_and_not_kept(study: OpenedStudy):
-    before = study.verdicts
-    assert before.set_index("id").loc["M1", "verdict"].eq("holds").all()
-    shown = study.judge("M1", bar=1000)
-    assert "bar 1000, as asked" in shown.text
-    assert "above 1,000×" in shown.text
-    assert shown.text.count("does not hold") == 2
-    assert "does not hold" not in study.judge("M1", bar=2).text
-    assert study.verdicts.equals(before)
-    assert [line.rpartition("  ")[2] for line in study.judge("M1").text.splitlines()[1:]] == [
-        "holds"
-    ] * 2
-
-
-@pytest.mark.parametrize(
-    ("rule", "published", "bar", "expected"),
-    [
-        (rules.Effect(), 5.0, 6, (6, float("inf"))),
-        (rules.Effect(), 0.5, 0.7, (-float("inf"), 0.7)),
-        (rules.AtMost(), 100, 50, (-float("inf"), 50)),
-        (rules.Same(), 1, (0.9, 1.1), (0.9, 1.1)),
-        (rules.Effect(), 5.0, (2, 4), (2, 4)),
-    ],
-)
-def test_a_bar_is_on_the_side_of_the_rule(rule, published, bar, expected):
-    assert rules.asked(rule, published, bar).bounds(published) == expected
-
-
-def test_the_margin_of_a_rule_is_kept():
-    assert rules.asked(rules.AtMost(margin=1.0), 3, 2) == rules.Between(1.0, high=2)
-
-
-@pytest.mark.parametrize("rule", [rules.Same(), rules.UShaped(), rules.Occurs()])
-def test_a_rule_without_a_single_bar_refuses_one(rule):
-    with pytest.raises(GccostError) as raised:
-        rules.asked(rule, 1.0, 6)
-    assert raised.value.hint
 
 
 def test_outside_jupyter_a_table_is_its_text(study: OpenedStudy):

@@ -106,11 +106,8 @@ OTHER_WORK = {
     "sweep_loop": (r"runtime\.\(\*(sweepLocked|mspan)\)\.sweep",),
     "sampling": (r"runtime\.(setprofilebucket|mProf_Free)",),
 }
-_PHASE = re.compile(
-    "|".join(
-        f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in (PHASES | OTHER_WORK).items()
-    )
-)
+_GROUPS = [f"(?P<{name}>{'|'.join(of)})" for name, of in (PHASES | OTHER_WORK).items()]
+_PHASE = re.compile("|".join(_GROUPS))
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
 # The runtime and Go's packages that register for their callers, by how names begin.
@@ -125,12 +122,17 @@ SLOW_LOCK = ("sync.(*Mutex).lockSlow", "internal/sync.(*Mutex).lockSlow", "runti
 
 def classified(profile: Profile) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
     """The stacks with a phase: it, the stack, the place of the function that decides, the time."""
-    matches = filter(None, map(_PHASE.fullmatch, profile.names))
-    phases = {match[0]: str(match.lastgroup) for match in matches}
+    phase_of = {}
+    for name in profile.names:
+        match = _PHASE.fullmatch(name)
+        if match:
+            phase_of[name] = str(match.lastgroup)
     for stack, time in profile.stacks:
-        if not phases.keys().isdisjoint(stack):
-            at = next(at for at in reversed(range(len(stack))) if stack[at] in phases)
-            yield phases[stack[at]], stack, at, time
+        for place in reversed(range(len(stack))):
+            phase = phase_of.get(stack[place])
+            if phase:
+                yield phase, stack, place, time
+                break
 
 
 @cache
@@ -151,18 +153,20 @@ def of_go(profile: Profile) -> frozenset[str]:
     a vendor's with packages of its own. Without such files, as with -trimpath, names decide.
     Names of assembly and of C functions have no dot.
     """
-    folders = [_sources(file) for name, file in profile.files.items() if package(name) == "runtime"]
-    roots = tuple({folder for folder in folders if folder})
-    return frozenset(
-        name
-        for name in profile.names
-        if "." in name and _is_go(package(name), profile.files.get(name, ""), roots)
-    )
+    files = profile.files
+    runtime = [file for name, file in files.items() if package(name) == "runtime"]
+    folders = {_sources(file) for file in runtime} - {""}
+    names = set()
+    for name in profile.names:
+        if "." in name and _is_go(package(name), files.get(name, ""), tuple(folders)):
+            names.add(name)
+    return frozenset(names)
 
 
 def _sources(file: str) -> str:
     """The folder of Go's sources, of a file of package runtime; empty if it is cut off."""
-    return match[1] if (match := re.fullmatch(r"(.+/)runtime/[^/]+", file)) else ""
+    match = re.fullmatch(r"(.+/)runtime/[^/]+", file)
+    return match[1] if match else ""
 
 
 def _is_go(package: str, file: str, roots: tuple[str, ...]) -> bool:
@@ -175,14 +179,18 @@ def _is_go(package: str, file: str, roots: tuple[str, ...]) -> bool:
 
 def is_outside(function: str, go: frozenset[str]) -> bool:
     """Whether it is neither the runtime's nor assembly; `go` has the functions of Go."""
-    return "." in function and not (function.startswith(RUNTIME) and function in go)
+    is_runtime = function.startswith(RUNTIME) and function in go
+    return "." in function and not is_runtime
 
 
 @cache
 def phases(profile: Profile) -> Mapping[str, float]:
     """The share (0 to 1) of a profile in each phase, and in FUNCTIONS."""
-    times, go = Counter[str](), of_go(profile)
-    for phase, stack, at, time in classified(profile):
-        own = phase == "running" and any(is_outside(each, go) for each in stack[at:])
-        times[FUNCTIONS if own else phase] += time
+    times = Counter[str]()
+    go = of_go(profile)
+    for phase, stack, place, time in classified(profile):
+        called = stack[place:]
+        if phase == "running" and any(is_outside(function, go) for function in called):
+            phase = FUNCTIONS
+        times[phase] += time
     return {name: times[name] / profile.total for name in (*PHASES, FUNCTIONS)}

@@ -1,9 +1,12 @@
-"""Does a new run agree with a recorded one? A row for each claim that both can judge."""
+"""Does a new run agree with a recorded one? A row for each claim that both can judge.
+
+And the verdicts of all recorded machines, next to each other.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,7 +14,7 @@ import scipy  # its parts are loaded when they are used
 
 from gccost.cases import sources
 from gccost.costs import method
-from gccost.costs.recorded import cpu_of, nearest
+from gccost.costs.recorded import cpu_of, nearest, recorded, words
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.errors import nearest as nearest_name
@@ -34,26 +37,38 @@ def counterpart(run: Run, studies: Iterable[Study], name: str = "") -> Run:
     It holds half of the run's studies, if there is one that does. Raises GccostError if there is
     none.
     """
-    known = nearest(run)
+    candidates = nearest(run)
     if name:
-        for other in known:
-            if other.name.startswith(name):
-                return other
-        hint = nearest_name(name, [other.name for other in known])
-        raise GccostError(f"there is no recorded run {name!r}", "gccost agree", hint)
-    held = [study for study in studies if study.name in run.studies]
-    alike = {other: sum(_are_alike(study, other) for study in held) for other in known}
+        return _named(name, candidates)
+    held = _held(studies, run)
     for fewest in (len(held) / 2, 1):
-        for other in known:
-            if alike[other] >= fewest and alike[other]:
+        for other in candidates:
+            alike = [study for study in held if _are_alike(study, other)]
+            if len(alike) >= max(fewest, 1):
                 return other
     hint = "name one with --run, or record one: gccost add"
     raise GccostError("no recorded run has measured the programs of your run", run.name, hint)
 
 
+def _named(name: str, runs: list[Run]) -> Run:
+    """The run whose name begins so."""
+    for run in runs:
+        if run.name.startswith(name):
+            return run
+    hint = nearest_name(name, [run.name for run in runs])
+    raise GccostError(f"there is no recorded run {name!r}", "gccost agree", hint)
+
+
+def _held(studies: Iterable[Study], run: Run) -> list[Study]:
+    return [study for study in studies if study.name in run.studies]
+
+
 def _are_alike(study: Study, run: Run) -> bool:
     """Whether a recorded run holds a study, measured with today's programs."""
-    return study.name in run.studies and not sources.changed(study, run.manifest()["programs"])
+    if study.name not in run.studies:
+        return False
+    programs = run.manifest()["programs"]
+    return not sources.changed(study, programs)
 
 
 def is_of_one_cpu(run: Run, other: Run) -> bool:
@@ -70,53 +85,62 @@ def agreement(run: Run, other: Run, studies: Iterable[Study]) -> pd.DataFrame:
     memory, and if the two runs are of different CPUs. `contradicts` says that the claim holds in
     one run and does not hold in the other.
     """
-    held = [each for each in studies if each.name in run.studies and each.name in other.studies]
-    own = {each.name: Recording(each, run) for each in held}
-    recorded = {each.name: Recording(each, other) for each in held}
+    held = _held(_held(studies, run), other)
+    measured = {study.name: Recording(study, run) for study in held}
+    others = {study.name: Recording(study, other) for study in held}
     is_judged = is_of_one_cpu(run, other)
     rows = []
-    for mine, theirs in zip(ledger.rows(own, held), ledger.rows(recorded, held), strict=True):
-        if theirs.judged.n:
-            name = mine.study.name
-            tolerance = math.nan
-            if is_judged and mine.judged.n:
-                tolerance = _tolerance(mine, own[name], recorded[name])
-            rows.append(_row(mine, theirs, tolerance))
+    own_rows = ledger.rows(measured, held)
+    other_rows = ledger.rows(others, held)
+    for ours, theirs in zip(own_rows, other_rows, strict=True):
+        if not theirs.judged.n:
+            continue
+        tolerance = math.nan
+        if is_judged and ours.judged.n:
+            name = ours.study.name
+            tolerance = _tolerance(ours, measured[name], others[name])
+        rows.append(_row(ours, theirs, tolerance))
     return pd.DataFrame(rows, columns=_COLUMNS).astype({"inside": "boolean"})
 
 
-def _tolerance(row: Row, own: Recording, recorded: Recording) -> float:
+def _tolerance(row: Row, *recordings: Recording) -> float:
     """The largest factor that 99 % of pairs of runs that agree have; NaN if it is not known."""
     quantity: Quantity = row.claim.quantity
     if not isinstance(quantity, Ratio):
         return math.nan
-    of_mean = []
-    for recording in (own, recorded):
+    variance, freedom = 0.0, math.inf
+    for recording in recordings:
         figure = quantity.figure(Seen(recording, row.release))
         if not figure.has_values(signed=False) or figure.rounds < FEWEST:
             return math.nan
-        spread = method.moderated_spread(figure, signed=False)
-        of_mean.append(spread.times(1 / len(figure.counted)))
-    freedom = min(spread.freedom for spread in of_mean)
-    variance = sum(spread.variance for spread in of_mean)
-    return math.exp(method.t(freedom, JUDGED) * math.sqrt(variance))
+        of_one = method.moderated_spread(figure, signed=False)
+        of_mean = of_one.times(1 / len(figure.counted))
+        variance += of_mean.variance
+        freedom = min(freedom, of_mean.freedom)
+    half = method.t(freedom, JUDGED) * math.sqrt(variance)
+    return math.exp(half)
 
 
-def _row(mine: Row, other: Row, tolerance: float) -> list[object]:
-    verdicts = [str(mine.verdict), str(other.verdict)]
-    values = [mine.estimate.value if mine.judged.n else math.nan, other.estimate.value]
-    factor = values[0] / values[1] if values[1] else math.nan
+def _row(ours: Row, theirs: Row, tolerance: float) -> list[object]:
+    verdicts = [str(ours.verdict), str(theirs.verdict)]
+    value = factor = math.nan
+    if ours.judged.n:
+        value = ours.estimate.value
+    other = theirs.estimate.value
+    if other:
+        factor = value / other
     inside = None
     if math.isfinite(tolerance) and math.isfinite(factor):
         inside = 1 / tolerance <= factor <= tolerance
     contradicts = set(verdicts) == leaving_out.DECIDED
-    start = [mine.claim.id, mine.toolchain, *verdicts, *values]
-    return [*start, factor, tolerance, inside, contradicts]
+    claim = [ours.claim.id, ours.toolchain, *verdicts]
+    return [*claim, value, other, factor, tolerance, inside, contradicts]
 
 
 def by_chance(found: pd.DataFrame) -> int:
     """The most figures that lie outside their tolerances in 99 % of runs that agree."""
-    return int(scipy.stats.binom.ppf(JUDGED, found["inside"].count(), 1 - JUDGED))
+    most = scipy.stats.binom.ppf(JUDGED, found["inside"].count(), 1 - JUDGED)
+    return int(most)
 
 
 def tolerances(recordings: Iterable[Recording]) -> dict[tuple[str, str], float]:
@@ -127,8 +151,48 @@ def tolerances(recordings: Iterable[Recording]) -> dict[tuple[str, str], float]:
     known for ratios of times and memory that were recorded in three sittings or more.
     """
     studies: dict[Run, list[Study]] = {}
-    for each in recordings:
-        studies.setdefault(each.run, []).append(each.study)
-    found = [leaving_out.left_out(run, of, rounds=FEWEST) for run, of in studies.items()]
-    frame = pd.concat([pd.DataFrame(columns=["id", "release", "tolerance"]), *found])
-    return dict(np.exp(frame.groupby(["id", "release"])["tolerance"].median().astype(float)))
+    for recording in recordings:
+        studies.setdefault(recording.run, []).append(recording.study)
+    parts = [pd.DataFrame(columns=["id", "release", "tolerance"])]
+    for run, of_run in studies.items():
+        parts.append(leaving_out.left_out(run, of_run, rounds=FEWEST))
+    by_claim = pd.concat(parts).groupby(["id", "release"])
+    logs = by_claim["tolerance"].median().astype(float)
+    return dict(np.exp(logs))
+
+
+# --- Several recorded machines --------------------------------------------------------
+
+
+def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:
+    """The ledger of each recorded machine, or why it cannot be judged, by the machine in words.
+
+    A study is shown from the machine's newest run that holds it. Test runs, whose N were scaled,
+    are left out, and samples of two machines are never pooled. Empty unless two are recorded.
+    """
+    machines: dict[str, dict[str, Run]] = {}
+    for run in recorded():
+        manifest = run.manifest()
+        if manifest["scale"] == 1:
+            newest = machines.setdefault(manifest["fingerprint"], {})
+            newest.update(dict.fromkeys(run.studies, run))
+    if len(machines) < 2:
+        return {}
+    ledgers: dict[str, list[Row] | str] = {}
+    for fingerprint, runs in machines.items():
+        first, *_ = runs.values()
+        machine = first.manifest()["machine"]
+        cpu = words(machine.get("cpu"))[:40]
+        label = f"{cpu}, {machine.get('allowed_cpus')} CPUs ({fingerprint[:6]})"
+        try:
+            ledgers[label] = _ledger(studies, runs)
+        except Exception as error:  # a stranger's run may break anything
+            ledgers[label] = f"cannot be judged: {type(error).__name__}: {error}"
+    return ledgers
+
+
+def _ledger(studies: Sequence[Study], runs: Mapping[str, Run]) -> list[Row]:
+    """The ledger of the studies that a machine's runs hold."""
+    held = [study for study in studies if study.name in runs]
+    recordings = {study.name: Recording(study, runs[study.name]) for study in held}
+    return ledger.rows(recordings, held)

@@ -19,26 +19,22 @@ from gccost.cases import published, versions
 from gccost.costs import method, samples
 from gccost.costs.method import Costs, Spread, Statistic
 from gccost.judging.claims import Claim, Study
-from gccost.judging.rules import Verdict
 from gccost.run.runs import Run
 from gccost.stats import FEWEST, JUDGED, SHOWN, Estimate
 
 
-def _mean(values: pd.Series, by: list[str]) -> pd.Series:
-    return values.groupby(by).mean()
-
-
-def _least(values: pd.Series, by: list[str]) -> pd.Series:
-    return values.groupby(by).min()
+def _plain(name: str) -> Statistic:
+    return lambda values, by: values.groupby(by).agg(name)
 
 
 ESTIMATORS: Mapping[str, Statistic] = {
-    "mean": _mean,
+    "mean": _plain("mean"),
     "median": method.median,
     "lower quartile": method.quartile,
-    "least": _least,
+    "least": _plain("min"),
 }
-_HALF = 0.5  # confidence
+_COVERAGE = {"covers": SHOWN, "covers_50": 0.5, "covers_99": JUDGED}
+"""The confidence of the intervals of each column."""
 _FEWEST_SITTINGS = 3
 _SCALES = ("time", "amount")
 _MOST_SETS = 50  # of sittings that are left out together, of a ratio
@@ -57,7 +53,6 @@ def left_out(
     *,
     sittings: int = 1,
     recorded: bool = True,
-    chosen: Iterable[int] | None = None,
 ) -> pd.DataFrame:
     """A row per claim, release and set of sittings, with the set as a run of its own.
 
@@ -68,33 +63,38 @@ def left_out(
     is added; `contradicts` whether the verdicts do.
 
     `sittings` is how many are left out together. Unless `recorded`, a ratio is left out whole, as
-    if no run had ever recorded it. With `chosen` only these sittings are left out. A claim needs
-    two sittings more than are left out.
+    if no run had ever recorded it. A claim needs two sittings more than are left out.
     """
-    whole = samples.costs_of(run)
+    measured = samples.costs_of(run)
     statistic = ESTIMATORS[estimator]
-    costs = Costs(whole.samples, whole.ratios, statistic)
+    costs = Costs(measured.samples, measured.ratios, statistic)
     part = costs
     if rounds is not None:
-        number = whole.samples.groupby(["name", "sitting"])["round"].rank("dense")
-        part = Costs(whole.samples[number <= rounds], whole.ratios, statistic)
+        first = _first(measured.samples, rounds)
+        part = Costs(first, measured.ratios, statistic)
     claims = {claim.id: claim for study in studies for claim in study.claims}
     words = published.by_name("claims", claims)
-    wanted = None if chosen is None else set(chosen)
     rows = []
-    for scale in _SCALES:
-        for ratio in _ratios(costs, part, scale):
-            if ratio.claim not in claims:
+    for ratio in _ratios(costs, part):
+        if ratio.claim not in claims:
+            continue
+        for out in _sets(ratio.sittings, sittings):
+            pair = _left_out(ratio, out, recorded)
+            if pair is None:
                 continue
             bar = words[ratio.claim]["value"]
-            for out in _sets(ratio.sittings, sittings):
-                if wanted is not None and not wanted.issuperset(out):
-                    continue
-                found = _left_out(ratio, out, recorded)
-                if found is not None:
-                    row = _row(claims[ratio.claim], bar, found)
-                    rows.append([ratio.claim, ratio.release, out[0], *row])
+            row = _row(claims[ratio.claim], bar, pair)
+            row["release"] = ratio.release
+            row["sitting"] = out[0]
+            rows.append(row)
     return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _first(processes: pd.DataFrame, rounds: int) -> pd.DataFrame:
+    """The processes of the first rounds of each sitting."""
+    cases = processes.groupby(["name", "sitting"])
+    number = cases["round"].rank("dense")
+    return processes[number <= rounds]
 
 
 class _Ratio(NamedTuple):
@@ -108,81 +108,108 @@ class _Ratio(NamedTuple):
 
     @property
     def sittings(self) -> list[int]:
-        return [number for number in self.whole.index if number in self.part.index]
+        return list(self.whole.index.intersection(self.part.index))
 
 
-def _ratios(costs: Costs, part: Costs, scale: str) -> Iterator[_Ratio]:
-    """The ratios of a run on a scale, each with the prior that the others show."""
+def _ratios(costs: Costs, part: Costs) -> Iterator[_Ratio]:
+    """The ratios of a run, each with the prior that the others of its scale show."""
     keys = ["claim", "release"]
-    every, first = costs.logs(scale), part.logs(scale)
-    of_part = {key: rows.set_index("sitting") for key, rows in first.groupby(keys)}
-    for key, rows in every.groupby(keys, sort=False):
-        claim, release = key
-        is_other = (every["claim"] != claim) | (every["release"] != release)
-        prior = method.of_sittings(every[is_other], keys)
-        if key in of_part and len(rows) >= _FEWEST_SITTINGS:
-            title = versions.title(str(release))
-            whole = rows.set_index("sitting")
-            yield _Ratio(str(claim), title, whole, of_part[key], prior)
+    for scale in _SCALES:
+        logs = costs.logs(scale)
+        of_part = dict(list(part.logs(scale).groupby(keys)))
+        for key, whole in logs.groupby(keys, sort=False):
+            if key not in of_part or len(whole) < _FEWEST_SITTINGS:
+                continue
+            claim, release = map(str, key)
+            is_other = (logs["claim"] != claim) | (logs["release"] != release)
+            prior = method.of_sittings(logs[is_other], keys)
+            whole = whole.set_index("sitting")
+            first = of_part[key].set_index("sitting")
+            yield _Ratio(claim, versions.title(release), whole, first, prior)
 
 
 def _sets(numbers: list[int], size: int) -> Iterator[tuple[int, ...]]:
     """The sets of so many sittings, or some of them, evenly chosen, if there are too many."""
-    every = list(combinations(numbers, size))
-    step = max(1, math.ceil(len(every) / _MOST_SETS))
-    yield from every[::step]
+    sets = list(combinations(numbers, size))
+    step = math.ceil(len(sets) / _MOST_SETS)
+    yield from sets[:: max(step, 1)]
 
 
-class _Found(NamedTuple):
-    """A ratio in sittings that are left out, and in the others, as logs."""
+class _Side(NamedTuple):
+    """A ratio in some sittings: the mean of its logs, and the mean's variance."""
 
     log: float
-    variance: Spread  # of the log, for an interval
-    others: float
-    of_others: Spread  # of the mean of the others
-    n: int
+    spread: Spread
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.spread.variance)
+
+    def half(self, confidence: float) -> float:
+        """Half the interval of the log."""
+        return method.t(self.spread.freedom, confidence) * self.deviation
+
+    def estimate(self, confidence: float) -> Estimate:
+        """The ratio with its interval."""
+        half = self.half(confidence)
+        value = math.exp(self.log)
+        low = math.exp(self.log - half)
+        high = math.exp(self.log + half)
+        return Estimate(value, low, high, FEWEST, FEWEST, confidence)
 
 
-def _left_out(ratio: _Ratio, out: tuple[int, ...], recorded: bool) -> _Found | None:
+class _Pair(NamedTuple):
+    """A ratio in the sittings that are left out, and in the others."""
+
+    out: _Side
+    others: _Side
+
+
+def _left_out(ratio: _Ratio, out: tuple[int, ...], recorded: bool) -> _Pair | None:
     """What the sittings that are left out show; None if too few others are left."""
-    own, others = ratio.part.loc[[*out]], ratio.whole.drop(index=[*out])
+    numbers = list(out)
+    own = ratio.part.loc[numbers]
+    others = ratio.whole.drop(index=numbers)
     if len(others) < 2:
         return None
     spread = method.spread(own["log"], own["error"])
     past = method.spread(others["log"], others["error"])
-    made = method.variance(spread, past if recorded else Spread(), ratio.prior)
-    alone = method.variance(past, Spread(), ratio.prior)
-    return _Found(
-        float(own["log"].mean()),
-        made.times(1 / len(own)),
-        float(others["log"].mean()),
-        alone.times(1 / len(others)),
-        len(own),
-    )
+    unknown = Spread()
+    before = past if recorded else unknown
+    of_own = method.variance(spread, before, ratio.prior)
+    of_others = method.variance(past, unknown, ratio.prior)
+    return _Pair(_side(own["log"], of_own), _side(others["log"], of_others))
 
 
-def _row(claim: Claim, bar: float, found: _Found) -> list[Any]:
-    error = found.log - found.others
-    deviation = math.sqrt(found.variance.variance)
-    both = math.sqrt(found.variance.variance + found.of_others.variance)
-    half = {c: method.t(found.variance.freedom, c) for c in (SHOWN, _HALF, JUDGED)}
-    covers = [bool(abs(error) <= t * both) for t in half.values()]
-    ends = [math.exp(found.log + sign * half[SHOWN] * deviation) for sign in (-1, 1)]
-    verdicts = {
-        str(_judged(claim, bar, found.log, found.variance)),
-        str(_judged(claim, bar, found.others, found.of_others)),
-    }
-    return [
-        *(math.exp(found.log), *ends, math.exp(found.others), error),
-        *(half[SHOWN] * deviation, half[JUDGED] * both, *covers, verdicts == DECIDED),
-    ]
+def _side(logs: pd.Series, of_one: Spread) -> _Side:
+    mean = float(logs.mean())
+    of_mean = of_one.times(1 / len(logs))
+    return _Side(mean, of_mean)
 
 
-def _judged(claim: Claim, bar: float, log: float, variance: Spread) -> Verdict:
-    """The verdict on a claim whose ratio has this log and variance."""
-    half = method.t(variance.freedom, JUDGED) * math.sqrt(variance.variance)
-    value, low, high = (math.exp(log + by) for by in (0, -half, half))
-    return claim.rule.judge(Estimate(value, low, high, FEWEST, FEWEST, JUDGED), bar)
+def _row(claim: Claim, bar: float, pair: _Pair) -> dict[str, Any]:
+    out, others = pair
+    error = out.log - others.log
+    freedom = out.spread.freedom
+    variance = out.spread.variance + others.spread.variance
+    deviation = math.sqrt(variance)
+    shown = out.estimate(SHOWN)
+    row: dict[str, Any] = {"id": claim.id, "value": shown.value}
+    row["low"] = shown.low
+    row["high"] = shown.high
+    row["others"] = math.exp(others.log)
+    row["error"] = error
+    row["half_width"] = out.half(SHOWN)
+    row["tolerance"] = method.t(freedom, JUDGED) * deviation
+    for column, confidence in _COVERAGE.items():
+        half = method.t(freedom, confidence) * deviation
+        row[column] = bool(abs(error) <= half)
+    verdicts = set()
+    for side in pair:
+        judged = side.estimate(JUDGED)
+        verdicts.add(str(claim.rule.judge(judged, bar)))
+    row["contradicts"] = verdicts == DECIDED
+    return row
 
 
 def by_claim(found: pd.DataFrame) -> pd.DataFrame:
@@ -190,16 +217,14 @@ def by_claim(found: pd.DataFrame) -> pd.DataFrame:
 
     Columns: sittings, rms (of the errors), half_width (the median), covers, covers_50.
     """
-    by = found.assign(square=found["error"] ** 2).groupby(["id", "release"], sort=False)
-    return pd.DataFrame(
-        {
-            "sittings": by.size(),
-            "rms": 100 * np.sqrt(by["square"].mean()),
-            "half_width": 100 * np.expm1(by["half_width"].median()),
-            "covers": 100 * by["covers"].mean(),
-            "covers_50": 100 * by["covers_50"].mean(),
-        }
-    )
+    squares = found.assign(square=found["error"] ** 2)
+    by = squares.groupby(["id", "release"], sort=False)
+    table = by.size().to_frame("sittings")
+    table["rms"] = 100 * np.sqrt(by["square"].mean())
+    table["half_width"] = 100 * np.expm1(by["half_width"].median())
+    table["covers"] = 100 * by["covers"].mean()
+    table["covers_50"] = 100 * by["covers_50"].mean()
+    return table
 
 
 def summary(found: pd.DataFrame) -> dict[str, float]:
@@ -208,37 +233,44 @@ def summary(found: pd.DataFrame) -> dict[str, float]:
     `±` columns have the standard error of a coverage, with sittings as the units that differ.
     """
     widths = found.groupby("id")["half_width"].median()
-    return {
-        "ratios": len(found),
-        "half below": 100 * found["error"].abs().median(),
-        "half-width": 100 * math.expm1(found["half_width"].median()),
-        **{f"{id} ±": 100 * math.expm1(widths.get(id, math.nan)) for id in ("L1", "M1")},
-        **{name: value for each in _coverage(found) for name, value in each.items()},
-        "contradictions": int(found["contradicts"].sum()),
-    }
+    percent: dict[str, float] = {"ratios": len(found)}
+    percent["half below"] = 100 * found["error"].abs().median()
+    percent["half-width"] = 100 * math.expm1(found["half_width"].median())
+    for claim in ("L1", "M1"):
+        width = widths.get(claim, math.nan)
+        percent[f"{claim} ±"] = 100 * math.expm1(width)
+    for column, confidence in _COVERAGE.items():
+        name = f"{100 * confidence:.0f} %"
+        percent[f"{name} covers"] = 100 * found[column].mean()
+        percent[f"{name} ±"] = 100 * _error_of_coverage(found, column)
+    percent["contradictions"] = int(found["contradicts"].sum())
+    return percent
 
 
-def _coverage(found: pd.DataFrame) -> Iterator[dict[str, float]]:
-    by = found.groupby("sitting")
-    for column, name in {"covers": "95 %", "covers_50": "50 %", "covers_99": "99 %"}.items():
-        share, size = by[column].mean(), by.size()
-        off = (share - found[column].mean()) * size
-        error = math.sqrt((off**2).sum()) / max(len(found), 1)
-        yield {f"{name} covers": 100 * found[column].mean(), f"{name} ±": 100 * error}
+def _error_of_coverage(found: pd.DataFrame, column: str) -> float:
+    """The standard error of a coverage, with sittings as the units that differ."""
+    covers = found.groupby("sitting")[column]
+    distances = covers.mean() - found[column].mean()
+    weighted = distances * covers.size()
+    squares = (weighted**2).sum()
+    return math.sqrt(squares) / max(len(found), 1)
 
 
-def ways(run: Run, studies: Iterable[Study], **more: Any) -> pd.DataFrame:
+def ways(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     """How well the intervals of a run hold, a row for each way to leave something out."""
     studies = list(studies)
-    asked: Mapping[str, dict[str, Any]] = {
+    settings: Mapping[str, dict[str, Any]] = {
         "a sitting": {},
         "its first 3 rounds": {"rounds": FEWEST},
         "a ratio never recorded": {"recorded": False},
         "two sittings": {"sittings": 2},
         "three sittings": {"sittings": 3},
     }
-    rows = {name: summary(left_out(run, studies, **of, **more)) for name, of in asked.items()}
-    return pd.DataFrame(rows).T
+    columns = {}
+    for way, of_way in settings.items():
+        found = left_out(run, studies, **of_way)
+        columns[way] = summary(found)
+    return pd.DataFrame(columns).T
 
 
 def estimators(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
@@ -247,12 +279,13 @@ def estimators(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
     Columns: rms (the median over claims), half below (of the errors), 95 % covers, 50 % covers,
     L1 ± and M1 ± (the median half-width of a sitting's interval), contradictions (a count).
     """
-    studies, rows = list(studies), {}
-    for of, rounds in {"whole sittings": None, "their first 3 rounds": FEWEST}.items():
+    studies = list(studies)
+    columns = ["rms", "half below", "95 % covers", "50 % covers", "L1 ±", "M1 ±", "contradictions"]
+    rows = {}
+    for part, rounds in {"whole sittings": None, "their first 3 rounds": FEWEST}.items():
         for name in ESTIMATORS:
             found = left_out(run, studies, name, rounds)
-            shown = summary(found)
-            kept = ("half below", "95 % covers", "50 % covers", "L1 ±", "M1 ±", "contradictions")
-            rms = float(by_claim(found)["rms"].median())
-            rows[of, name] = {"rms": rms, **{column: shown[column] for column in kept}}
-    return pd.DataFrame(rows).T
+            percent = summary(found)
+            percent["rms"] = by_claim(found)["rms"].median()
+            rows[part, name] = percent
+    return pd.DataFrame(rows).T[columns]

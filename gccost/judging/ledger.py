@@ -72,23 +72,25 @@ class Row:
     @property
     def why(self) -> str:
         """The verdict's reason; if undecided, its interval and what could decide it."""
-        is_wide = self.judged.low < self.judged.high < math.inf
+        judged = self.judged
+        is_wide = judged.low < judged.high < math.inf
         if self.verdict.label is not Label.UNDECIDED or not is_wide:
             return self.verdict.reason
-        low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
+        low = rounding.value(judged.low, self.unit)
+        high = rounding.value(judged.high, self.unit)
+        interval = f"99 %: {low} to {high}"
+        if math.isnan(self.needed):
+            return interval
         if math.isinf(self.needed):
-            more = f"; {self._sittings()}"
-        elif math.isnan(self.needed):
-            more = ""
-        else:
-            more = f"; {self.needed:.0f} more rounds could decide it"
-        return f"99 %: {low} to {high}{more}"
+            return f"{interval}; {self._sittings()}"
+        return f"{interval}; {self.needed:.0f} more rounds could decide it"
 
     def _sittings(self) -> str:
         """How many more sittings decide it if the estimate stays the same, in words."""
         for factor in _SITTINGS:
-            then = after(self.judged, sittings=factor)
-            if self.claim.rule.judge(then, self.published).label.decided:
+            later = after(self.judged, sittings=factor)
+            then = self.claim.rule.judge(later, self.published)
+            if then.label.decided:
                 return f"{factor} times as many sittings could decide it"
         return f"{_SITTINGS[-1]} times as many sittings would not decide it"
 
@@ -97,7 +99,8 @@ class Row:
         """The published value or our bar, as text."""
         if isinstance(self.claim.rule, Agrees):
             return f"bar {self.claim.rule}"
-        return "bar " * self.is_bar + rounding.value(self.published, self.unit)
+        value = rounding.value(self.published, self.unit)
+        return f"bar {value}" if self.is_bar else value
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -114,7 +117,8 @@ class Row:
         """The verdict in a word or two."""
         if self.verdict.label is Label.UNTESTABLE:
             return f"needs {self.claim.needs}"
-        return f"{self.verdict} (recorded)" if self.is_recorded else str(self.verdict)
+        verdict = str(self.verdict)
+        return f"{verdict} (recorded)" if self.is_recorded else verdict
 
 
 @dataclass(frozen=True)
@@ -130,11 +134,17 @@ class Tested:
     @property
     def then(self) -> Row | None:
         """The row of the document's release, or of the nearest that was measured."""
-        return next((row for row in self.rows if not row.is_today), None)
+        for row in self.rows:
+            if not row.is_today:
+                return row
+        return None
 
     @property
     def today(self) -> Row | None:
-        return next((row for row in self.rows if row.is_today), None)
+        for row in self.rows:
+            if row.is_today:
+                return row
+        return None
 
     @property
     def latest(self) -> Row:
@@ -149,21 +159,25 @@ def by_document(ledger: Iterable[Row]) -> list[SimpleNamespace]:
     of another document tests. `chosen` is the line of its headline claim, None if the ledger lacks
     it, and `drawn` the line shown for it: that of `stand_in` if this machine cannot test it.
     """
-    claims: dict[str, list[Row]] = {}
+    by_claim: dict[str, list[Row]] = {}
     for row in ledger:
-        claims.setdefault(row.claim.id, []).append(row)
-    lines = {claim: Tested(tuple(rows)) for claim, rows in claims.items()}
-    named = published.by_name("claims", claims).values()
+        by_claim.setdefault(row.claim.id, []).append(row)
+    lines = {claim: Tested(tuple(rows)) for claim, rows in by_claim.items()}
+    claims = published.by_name("claims", by_claim).values()
     documents = []
-    for name, known in published.by_name("documents", ()).items():
+    for name, columns in published.by_name("documents", ()).items():
         own = [line for line in lines.values() if line.latest.document == name]
-        others = [each for each in named if each["same_as"] in claims and each["document"] == name]
-        chosen = drawn = lines.get(known["headline"])
+        if not own:
+            continue
+        others = []
+        for claim in claims:
+            if claim["document"] == name and claim["same_as"] in by_claim:
+                others.append(claim)
+        chosen = drawn = lines.get(columns["headline"])
         if chosen and chosen.latest.verdict.label is Label.UNTESTABLE:
-            drawn = lines.get(known["stand_in"], chosen)
-        if own:
-            more = {"lines": own, "others": others, "chosen": chosen, "drawn": drawn}
-            documents.append(SimpleNamespace(**known, **more))
+            drawn = lines.get(columns["stand_in"], chosen)
+        more = {"lines": own, "others": others, "chosen": chosen, "drawn": drawn}
+        documents.append(SimpleNamespace(**columns, **more))
     return documents
 
 
@@ -172,27 +186,32 @@ def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:
 
     Figures that are not scored do not count.
     """
-    count = Counter(line.latest.verdict.label for line in lines)
-    scored = [label for label in Label if label is not Label.UNSCORED]
-    return Counter({label: count[label] for label in scored if count[label]})
+    labels = [line.latest.verdict.label for line in lines]
+    count = Counter(labels)
+    del count[Label.UNSCORED]
+    return Counter({label: count[label] for label in Label if count[label]})
 
 
 def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
     """The ledger's rows for the studies' claims, from recordings by study name."""
-    studies = list(studies)
-    known = published.by_name("claims", (claim.id for each in studies for claim in each.claims))
+    claims = [(claim, study) for study in studies for claim in study.claims]
+    words = published.by_name("claims", (claim.id for claim, _ in claims))
     ledger = []
-    for study in studies:
+    for claim, study in claims:
         recording = recordings.get(study.name)
-        for claim in study.claims:
-            unjudged = [_unjudged(claim, study, go, known) for go in claim.releases]
-            ledger += [_judged(row, recording) if recording else row for row in unjudged]
+        for release in claim.releases:
+            row = _unjudged(claim, study, release, words)
+            ledger.append(_judged(row, recording) if recording else row)
     return ledger
 
 
 def shown(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
     """The ledger's rows for a page: the recorded run's where a run has not measured the claim."""
-    return [_shown(row, recordings.get(row.study.name)) for row in rows(recordings, studies)]
+    ledger = []
+    for row in rows(recordings, studies):
+        recording = recordings.get(row.study.name)
+        ledger.append(_shown(row, recording))
+    return ledger
 
 
 def _shown(row: Row, recording: Recording | None) -> Row:
@@ -206,9 +225,10 @@ def _shown(row: Row, recording: Recording | None) -> Row:
     return row if recorded.verdict.label is Label.UNMEASURED else recorded
 
 
-def _unjudged(claim: Claim, study: Study, release: str, known: Mapping[str, Any]) -> Row:
+def _unjudged(claim: Claim, study: Study, release: str, published: Mapping[str, Any]) -> Row:
     """A claim as data/published/claims.csv has it."""
-    words = known[claim.id]
+    words = published[claim.id]
+    also = [name for name, other in published.items() if other["same_as"] == claim.id]
     return Row(
         claim,
         study,
@@ -222,63 +242,74 @@ def _unjudged(claim: Claim, study: Study, release: str, known: Mapping[str, Any]
         estimate=stats.nothing(),
         judged=stats.nothing(),
         verdict=Verdict(Label.UNMEASURED, "no run holds it"),
-        also=", ".join(name for name, each in known.items() if each["same_as"] == claim.id),
+        also=", ".join(also),
     )
 
 
 def _judged(row: Row, recording: Recording) -> Row:
     """The row with what a recording says of its claim."""
-    quantity, release = row.claim.quantity, row.release
-    judged = replace(
+    claim, release = row.claim, row.release
+    quantity = claim.quantity
+    row = replace(
         row,
         estimate=quantity.on(recording, release),
         run=recording.run.name,
         machine=recording.machine,
         date=str(recording.manifest["created"])[:10],
     )
-    names = needed_cases(row.claim, release, recording)
-    rounds = list(map(recording.rounds, names))
-    fewest = min(map(len, rounds), default=0)
-    label, why, needed = Label.UNDECIDED, "", math.nan
-    too_small = row.claim.cpus > recording.cpus or row.claim.cores > recording.cores
-    if too_small or not recording.system.startswith(row.claim.system):
-        label = Label.UNTESTABLE
+    names = needed_cases(claim, release, recording)
+    if not _is_testable(claim, recording):
         cpus = f"{recording.cpus} CPUs on {recording.cores} cores"
-        why = f"it needs {row.claim.needs}; the machine has {cpus}, and {recording.system}"
-    elif math.isnan(judged.estimate.value):
-        label, why = Label.UNMEASURED, _missing(names, release, recording)
-    elif fewest < FEWEST and row.claim.rule.scored and not quantity.at_once:
+        why = f"it needs {claim.needs}; the machine has {cpus}, and {recording.system}"
+        return replace(row, verdict=Verdict(Label.UNTESTABLE, why))
+    if math.isnan(row.estimate.value):
+        why = _missing(names, release, recording)
+        return replace(row, verdict=Verdict(Label.UNMEASURED, why))
+    counts = [len(recording.rounds(name)) for name in names]
+    fewest = min(counts, default=0)
+    if fewest < FEWEST and claim.rule.scored and not quantity.at_once:
         why = f"it has {fewest} of the {FEWEST} rounds that a verdict needs"
-        needed = FEWEST - fewest
-    if why:
-        return replace(judged, verdict=Verdict(label, why), needed=needed)
-    seen = quantity.on(recording, release, JUDGED)
-    verdict = row.claim.rule.judge(seen, row.published, row.unit)
-    judged = replace(judged, judged=seen, verdict=verdict)
-    return judged if quantity.at_once else replace(judged, needed=_needed(judged, fewest))
+        return replace(row, verdict=Verdict(Label.UNDECIDED, why), needed=FEWEST - fewest)
+    judged = quantity.on(recording, release, JUDGED)
+    verdict = claim.rule.judge(judged, row.published, row.unit)
+    row = replace(row, judged=judged, verdict=verdict)
+    return row if quantity.at_once else replace(row, needed=_needed(row, fewest))
+
+
+def _is_testable(claim: Claim, recording: Recording) -> bool:
+    """Whether the machine of a recording has what a claim needs."""
+    has_cpus = claim.cpus <= recording.cpus and claim.cores <= recording.cores
+    return has_cpus and recording.system.startswith(claim.system)
 
 
 def _missing(names: Iterable[str], release: str, recording: Recording) -> str:
     """Why a recording lacks what a claim needs."""
-    failed = [why for name in names for why in recording.failures(name)]
     whole = recording.manifest["missing"].get(release)
-    return whole or "; ".join(dict.fromkeys(failed)) or "the run lacks samples that it needs"
+    if whole:
+        return str(whole)
+    reasons: list[str] = []
+    for name in names:
+        reasons += recording.failures(name)
+    return "; ".join(dict.fromkeys(reasons)) or "the run lacks samples that it needs"
 
 
 def needed_cases(claim: Claim, release: str, recording: Recording) -> list[str]:
     """The names of the cases that a claim needs, without optional ones that were not measured."""
-    names = [jobs.name(case, release) for case in dict.fromkeys(claim.quantity.cases)]
+    cases = dict.fromkeys(claim.quantity.cases)
+    names = [jobs.name(case, release) for case in cases]
     if not claim.quantity.partial:
         return names
     counts = {name: len(recording.rounds(name)) for name in names}
-    fewest = min(FEWEST, max(counts.values()))
-    return [name for name, rounds in counts.items() if rounds >= fewest]
+    most = max(counts.values())
+    fewest = min(FEWEST, most)
+    return [name for name in names if counts[name] >= fewest]
 
 
 def _needed(row: Row, rounds: int) -> float:
     """The further rounds that decide it if the estimate stays the same; infinite if none do."""
     for factor in _ROUNDS:
-        then = row.claim.rule.judge(after(row.judged, rounds=factor), row.published)
+        later = after(row.judged, rounds=factor)
+        then = row.claim.rule.judge(later, row.published)
         if then.label.decided:
             return math.ceil((factor - 1) * rounds)
     return math.inf
@@ -286,14 +317,21 @@ def _needed(row: Row, rounds: int) -> float:
 
 def after(estimate: Estimate, rounds: float = 1.0, sittings: float = 1.0) -> Estimate:
     """An estimate with so many times the rounds and sittings, if it stayed the same."""
-    lasting, value = estimate.lasting, estimate.value
-    share = math.sqrt((lasting + (1 - lasting) / rounds) / sittings)
-    if estimate.low > 0:
-        low, high = (value * (end / value) ** share for end in (estimate.low, estimate.high))
-    else:
-        low, high = (value + (end - value) * share for end in (estimate.low, estimate.high))
+    of_rounds = estimate.lasting + (1 - estimate.lasting) / rounds
+    factor = math.sqrt(of_rounds / sittings)
+    low = _nearer(estimate, estimate.low, factor)
+    high = _nearer(estimate, estimate.high, factor)
     parts = tuple(after(part, rounds, sittings) for part in estimate.parts)
     return replace(estimate, low=low, high=high, parts=parts)
+
+
+def _nearer(estimate: Estimate, end: float, factor: float) -> float:
+    """An end that is so many times as far from the value, in logs if the interval is positive."""
+    value = estimate.value
+    if estimate.low > 0:
+        ratio: float = (end / value) ** factor
+        return value * ratio
+    return value + (end - value) * factor
 
 
 _FRAME = [
@@ -305,15 +343,13 @@ _FRAME = [
 
 def frame(ledger: Iterable[Row]) -> pd.DataFrame:
     """The ledger as a frame of typed columns, with a row per claim and release."""
-    rows = [
-        [
-            *(row.claim.id, row.toolchain, row.words, row.published),
-            *costs.row(row.estimate).values(),
-            *(row.unit, str(row.verdict), row.verdict.reason, *row.bounds),
-            *(row.is_bar, row.document, costs.RECORDED * row.is_recorded, row.run),
-        ]
-        for row in ledger
-    ]
+    rows = []
+    for row in ledger:
+        claim = [row.claim.id, row.toolchain, row.words, row.published]
+        values = costs.row(row.estimate).values()
+        verdict = [row.unit, str(row.verdict), row.verdict.reason, *row.bounds]
+        source = costs.RECORDED if row.is_recorded else ""
+        rows.append([*claim, *values, *verdict, row.is_bar, row.document, source, row.run])
     return pd.DataFrame(rows, columns=_FRAME)
 
 
@@ -350,7 +386,8 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     """The ledger as a frame, with a row per claim and toolchain; COLUMNS explains the columns."""
     rows = list(ledger)
     names = {"release": "toolchain", "value": "estimate", "n": "samples"}
-    claims = frame(rows).rename(columns=names).assign(over_published=[row.factor for row in rows])
+    claims = frame(rows).rename(columns=names)
+    claims["over_published"] = [row.factor for row in rows]
     for column in ("also", "run", "machine", "date"):
         claims[column] = [str(getattr(row, column)) for row in rows]
     claims = claims.reindex(columns=list(COLUMNS))
@@ -363,11 +400,10 @@ def as_json(csv: str) -> str:
     """The CSV of `table` as JSON: its rows, and a Table Schema that explains the columns."""
     frame = pd.read_csv(io.StringIO(csv), dtype=str, keep_default_na=False)
     frame[_NUMBERS] = frame[_NUMBERS].apply(pd.to_numeric)
-    kinds = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(_NUMBERS, "number")
-    fields = [
-        {"name": name, "type": kinds[name], "description": meaning}
-        for name, meaning in COLUMNS.items()
-    ]
+    fields = []
+    for name, meaning in COLUMNS.items():
+        kind = "number" if name in _NUMBERS else "string"
+        fields.append({"name": name, "type": kind, "description": meaning})
     schema = {"fields": fields, "primaryKey": ["id", "toolchain"], "missingValues": [""]}
     rows = json.loads(frame.to_json(orient="records"))  # null for what is missing
     return json.dumps({"schema": schema, "data": rows}, indent=1, ensure_ascii=False) + "\n"

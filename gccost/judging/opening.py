@@ -55,9 +55,11 @@ def shown(study: Study, settings: Settings, sittings: int = 1) -> Recording:
 
     if holding:
         return with_notices(study, max(holding, key=preferred))
-    newest = max(own, key=preferred) if own else None
-    shown = replayed(study, _why_recorded(study, own), own=newest)
-    return replace(shown, is_aside=newest is not None)
+    if not own:
+        return replayed(study, _why_recorded(study, own))
+    newest = max(own, key=preferred)
+    recording = replayed(study, _why_recorded(study, own), own=newest)
+    return replace(recording, is_aside=True)
 
 
 def _has(run: Run, sittings: int) -> bool:
@@ -70,30 +72,37 @@ def chosen(study: Study, name: str | Path) -> Recording:
     `name` may be shortened, or the folder of a run from elsewhere. If a recorded
     run is yours too, your copy is opened.
     """
-    name = str(name)
-    known = {run.name: run for run, _ in listed()}
-    begun = [run for each, run in known.items() if each.startswith(name)]
-    candidates = [known[name]] if name in known else begun
-    if not candidates and Path(name, "jobs.csv").exists():
-        candidates = [Run(Path(name))]
-    if len(candidates) != 1:
-        what = f"there are {len(candidates)} runs" if candidates else "there is no run"
-        hint = nearest_name(name, reversed([run.name for run in candidates or known.values()]))
-        raise GccostError(
-            f"{what} {name!r}", "gccost.open", f"{hint or 'name another'} (see gccost.runs())"
-        )
-    run = candidates[0]
+    run = _named(str(name))
     if not _measured_in(study, run):
         held = ", ".join(run.studies) or "no study"
         raise GccostError(f"the run holds {held}, not {study.name}", run.name, "name another run")
     return with_notices(study, run)
 
 
+def _named(name: str) -> Run:
+    """The run of a name, or of its beginning, or in a folder; of two copies, your own."""
+    by_name = {run.name: run for run, _ in listed()}
+    if name in by_name:
+        return by_name[name]
+    candidates = [run for run in by_name.values() if run.name.startswith(name)]
+    if not candidates and Path(name, "jobs.csv").exists():
+        return Run(Path(name))
+    if len(candidates) == 1:
+        return candidates[0]
+    what = f"there are {len(candidates)} runs" if candidates else "there is no run"
+    names = [run.name for run in candidates or by_name.values()]
+    hint = nearest_name(name, reversed(names)) or "name another"
+    raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
+
+
 def listed() -> list[tuple[Run, str]]:
     """Every run that has samples, oldest first, and whose it is: "your run" or "recorded"."""
-    known = [*recorded(), *runs.all_runs(paths.runs())]
-    entries = [(run, OWN if run.folder.parent == paths.runs() else "recorded") for run in known]
-    return sorted((e for e in entries if e[0].samples_txt.exists()), key=lambda e: e[0].name)
+    entries = []
+    for run in (*recorded(), *runs.all_runs(paths.runs())):
+        if run.samples_txt.exists():
+            is_own = run.folder.parent == paths.runs()
+            entries.append((run, OWN if is_own else "recorded"))
+    return sorted(entries, key=lambda entry: entry[0].name)
 
 
 def _measure(study: Study) -> str:
@@ -109,25 +118,27 @@ def _measured_in(study: Study, run: Run) -> bool:
 def _why_recorded(study: Study, own: list[Run]) -> str:
     how = _measure(study)
     for run in reversed(own):
-        if _measured_in(study, run):
-            opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
-            begun = {name for each in run.manifest()["sittings"] for name in each["studies"]}
-            few = "has only the samples that this study shares with others"
-            lacks = "is incomplete" if study.name in begun else few
-            return f"Your run {run.name} {lacks}, so {_INSTEAD} To complete it: {how}. {opens}"
+        if not _measured_in(study, run):
+            continue
+        lacks = "has only the samples that this study shares with others"
+        if any(study.name in sitting["studies"] for sitting in run.manifest()["sittings"]):
+            lacks = "is incomplete"
+        opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
+        return f"Your run {run.name} {lacks}, so {_INSTEAD} To complete it: {how}. {opens}"
     return f"Your runs do not hold this study, so {_INSTEAD} To measure it: {how}"
 
 
 def with_notices(study: Study, run: Run, *notices: str) -> Recording:
     """A run; a trial says that it is one."""
     recording = Recording(study, run)
-    own = recording.mode == "measure"
-    notices += runs.skipped(paths.runs() if own else paths.reference())
-    notices += () if own else runs.changed(run)
-    notices += _of_unknown_releases(study, run)
     manifest = recording.manifest
+    is_own = recording.mode == "measure"
+    notices += runs.skipped(paths.runs() if is_own else paths.reference())
+    if not is_own:
+        notices += runs.changed(run)
+    notices += _of_unknown_releases(study, run)
     if sources.changed(study, manifest["programs"]):
-        anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
+        anew = f"measured; {_measure(study)} measures them anew" if is_own else "recorded"
         notices += (f"The measured programs have changed since this run was {anew}.",)
     if manifest["scale"] < 1:
         shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
@@ -137,15 +148,18 @@ def with_notices(study: Study, run: Run, *notices: str) -> Recording:
 
 def _of_unknown_releases(study: Study, run: Run) -> tuple[str, ...]:
     """A sentence if a run has a study's benchmarks on releases that are in no table of ours."""
-    known = {*versions.GO_RELEASES, *versions.JDK_RELEASES}
     benchmarks = {job["benchmark"] for job in study.jobs.values()}
-    jobs = run.table().values()
-    unknown = {job["release"] for job in jobs if job["benchmark"] in benchmarks} - known
+    unknown = set()
+    for job in run.table().values():
+        if job["benchmark"] in benchmarks:
+            unknown.add(job["release"])
+    unknown -= {*versions.GO_RELEASES, *versions.JDK_RELEASES}
     if not unknown:
         return ()
-    listed = ", ".join(map(versions.title, sorted(unknown)))
-    add = "gccost release " + " ".join(sorted(unknown)[:1])
-    what = f"The run {run.name} has samples of {listed}, which data/releases.csv does not list"
+    releases = sorted(unknown)
+    titles = ", ".join(map(versions.title, releases))
+    what = f"The run {run.name} has samples of {titles}, which data/releases.csv does not list"
+    add = f"gccost release {releases[0]}"
     return (f"{what}: they are not shown. To show them, add it: {add}.",)
 
 
@@ -162,9 +176,11 @@ def every(studies: Iterable[Study], settings: Settings, sittings: int = 1) -> di
 
     Studies that a recorded run shows stand aside if there is a run of yours.
     """
-    due = (each for each in studies if is_shown(each, settings.mode))
-    chosen = [shown(each, settings, sittings) for each in due]
-    return {each.study.name: each for each in chosen}
+    recordings = {}
+    for study in studies:
+        if is_shown(study, settings.mode):
+            recordings[study.name] = shown(study, settings, sittings)
+    return recordings
 
 
 def is_shown(study: Study, mode: Mode) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import sub, truediv
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -31,17 +30,6 @@ class Seen(NamedTuple):
     release: str
     confidence: float = stats.SHOWN
 
-    def derived(
-        self,
-        function: Callable[..., float],
-        metric: str,
-        *cases: Case,
-        signed: bool = False,
-    ) -> Estimate:
-        """An estimate of function(cost, …) of cases by a metric."""
-        costs = [self.cost(case, metric) for case in cases]
-        return method.estimate(method.propagate(function, costs), self.confidence, signed=signed)
-
     def name(self, case: Case) -> str:
         """The name of a case's samples."""
         return jobs.name(case, self.release)
@@ -55,17 +43,10 @@ class Seen(NamedTuple):
         """A row for each process of a case."""
         return self.recording.processes(self.name(case))
 
-    def cycles(self, case: Case) -> list[gctrace.Cycle]:
-        """The GC cycles of a case's gctrace that its program did not request."""
-        path = self.recording.run.gctrace(self.name(case))
-        with suppress(GccostError):  # a damaged one, which the page names
-            cycles = gctrace.read(path).cycles if path.exists() else ()
-            return [cycle for cycle in cycles if not cycle.forced]
-        return []
-
     def slope(self, case: Case) -> Estimate:
         """The cost (ns) that each record in the list adds to a call; a sample per process."""
-        slopes = [slope(sample) for _, sample in self.processes(case).iterrows()]
+        processes = self.processes(case)
+        slopes = [slope(process) for _, process in processes.iterrows()]
         return models.amount(slopes, self.confidence)
 
 
@@ -82,7 +63,8 @@ class Quantity(ABC):
     @property
     def cases(self) -> tuple[Case, ...]:
         """The cases that it is computed from: those of its fields, in their order."""
-        return tuple(_cases(of for name, of in vars(self).items() if name not in _OTHERS))
+        fields = [field for name, field in vars(self).items() if name not in _OTHERS]
+        return tuple(_cases(fields))
 
     @abstractmethod
     def estimate(self, seen: Seen) -> Estimate:
@@ -93,32 +75,95 @@ class Quantity(ABC):
         return self.estimate(Seen(recording, release, confidence))
 
 
-_OTHERS = ("metric", "functions", "of", "ranges")  # the fields without cases
+_OTHERS = ("function", "metric", "functions", "of", "ranges")  # the fields without cases
 
 
-def _cases(values: Iterable[Any]) -> Iterator[Case]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
+def _cases(fields: Iterable[Any]) -> Iterator[Case]:
+    for field in fields:
+        if isinstance(field, str):
+            yield field
+        elif isinstance(field, Quantity):
+            yield from field.cases
         else:
-            yield from value.cases if isinstance(value, Quantity) else _cases(value)
+            yield from _cases(field)
 
 
 @dataclass(frozen=True)
-class Ratio(Quantity):
-    """The ratio of two cases' costs by one metric."""
+class Of(Quantity):
+    """A function of the costs of cases by one metric, computed in each sitting.
 
-    numerator: Case
-    denominator: Case
-    metric: str = "ns"
+    It is `signed` if it may be zero or negative; sittings are then averaged as they are, and not
+    their logs.
+    """
+
+    function: Callable[..., float]
+    metric: str
+    operands: tuple[Case, ...]
+    signed: ClassVar[bool] = True
+
+    def costs(self, seen: Seen) -> list[Figure]:
+        """What the function is computed from."""
+        return [seen.cost(case, self.metric) for case in self.operands]
 
     def figure(self, seen: Seen) -> Figure:
-        """The ratio in each sitting."""
-        costs = [seen.cost(case, self.metric) for case in self.cases]
-        return method.propagate(truediv, costs)
+        """The quantity in each sitting."""
+        return method.propagate(self.function, self.costs(seen))
 
     def estimate(self, seen: Seen) -> Estimate:
-        return method.estimate(self.figure(seen), seen.confidence)
+        figure = self.figure(seen)
+        return method.estimate(figure, seen.confidence, signed=self.signed)
+
+
+class Ratio(Of):
+    """The ratio of two cases' costs."""
+
+    signed = False
+
+    def __init__(self, numerator: Case, denominator: Case, metric: str = "ns") -> None:
+        super().__init__(truediv, metric, (numerator, denominator))
+
+
+class Amount(Of):
+    """A case's amount of a metric that may be 0, such as a count: the median."""
+
+    def __init__(self, case: Case, metric: str) -> None:
+        super().__init__(float, metric, (case,))
+
+
+class Difference(Of):
+    """A case's amount of a metric minus that of another case."""
+
+    def __init__(self, case: Case, other: Case, metric: str = "ns") -> None:
+        super().__init__(sub, metric, (case, other))
+
+
+class SavedShare(Of):
+    """The share of a case's cost over a baseline that a change saves."""
+
+    def __init__(self, before: Case, after: Case, baseline: Case, metric: str = "ns") -> None:
+        super().__init__(_saved_share, metric, (before, after, baseline))
+
+
+def _saved_share(before: float, after: float, baseline: float) -> float:
+    return (before - after) / (before - baseline)
+
+
+class SavedOverPrinted(Of):
+    """The share of the CPU time that `off`, without a GC, saves, over the share by gctrace.
+
+    gctrace drops fractions of a percent, so the GC may have taken one percent more than it prints.
+    """
+
+    def __init__(self, collected: Case, off: Case) -> None:
+        super().__init__(_saved_over_printed, "cpu_ns", (collected, off))
+
+    def costs(self, seen: Seen) -> list[Figure]:
+        printed = seen.cost(self.operands[0], "gctrace_share")
+        return [*super().costs(seen), printed]
+
+
+def _saved_over_printed(collected: float, off: float, printed: float) -> float:
+    return (1 - off / collected) / (printed + 0.01)
 
 
 @dataclass(frozen=True)
@@ -138,71 +183,50 @@ class Share(Quantity):
         return profile.share(self.functions, of=self.of)
 
     def estimate(self, seen: Seen) -> Estimate:
-        share = seen.recording.share(seen.name(self.case), self.of_profile)
-        made = method.estimate(share, seen.confidence, signed=True)
-        return replace(made, low=max(made.low, 0.0), high=min(made.high, 1.0)) if made.n else made
+        figure = seen.recording.share(seen.name(self.case), self.of_profile)
+        share = method.estimate(figure, seen.confidence, signed=True)
+        if not share.n:
+            return share
+        return replace(share, low=max(share.low, 0.0), high=min(share.high, 1.0))
 
 
 class PhaseShare(Share):
     """The same for stacks in phases of a special's life: `functions` are keys of PHASES."""
 
     def of_profile(self, profile: Profile) -> float:
-        return math.fsum(stacks.phases(profile)[name] for name in self.functions)
-
-
-@dataclass(frozen=True)
-class Amount(Quantity):
-    """A case's amount of a metric that may be 0, such as a count: the median."""
-
-    case: Case
-    metric: str
-
-    def estimate(self, seen: Seen) -> Estimate:
-        return seen.derived(float, self.metric, self.case, signed=True)
-
-
-@dataclass(frozen=True)
-class Difference(Quantity):
-    """The numerator's count minus the denominator's, in the metric's unit."""
-
-    ratio: Ratio
-
-    def estimate(self, seen: Seen) -> Estimate:
-        return seen.derived(sub, self.ratio.metric, *self.cases, signed=True)
+        shares = stacks.phases(profile)
+        return math.fsum(shares[name] for name in self.functions)
 
 
 @dataclass(frozen=True)
 class CurveDepth(Quantity):
     """The depth of a curve: its first point over its lowest.
 
-    Each point is the difference of a ratio's numerator and denominator. The estimate's part
-    is the last point over the lowest.
+    The estimate's part is the last point over the lowest.
     """
 
-    curve: tuple[Ratio, ...]
+    curve: tuple[Difference, ...]
     partial: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        added = {
-            point: seen.derived(sub, point.metric, *point.cases, signed=True)
-            for point in self.curve
-        }
-        known = [point for point in self.curve if added[point].n]
-        if not known:
+        heights = {point: point.estimate(seen) for point in self.curve}
+        measured = [point for point in self.curve if heights[point].n]
+        if not measured:
             return stats.nothing(seen.confidence)
-        least = min(known, key=lambda point: added[point].value)
+        lowest = min(measured, key=lambda point: heights[point].value)
+        first, last = (_over(measured[end], lowest, seen) for end in (0, -1))
+        return replace(first, parts=(last,))
 
-        def over_least(end: Ratio) -> Estimate:
-            if end is least:
-                return Estimate(1.0, 1.0, 1.0, 1, 1, seen.confidence)
-            return seen.derived(
-                lambda a, b, c, d: (a - b) / (c - d),
-                end.metric,
-                *(*end.cases, *least.cases),
-                signed=True,
-            )
 
-        return replace(over_least(known[0]), parts=(over_least(known[-1]),))
+def _over(point: Difference, lowest: Difference, seen: Seen) -> Estimate:
+    if point is lowest:
+        return Estimate(1.0, 1.0, 1.0, 1, 1, seen.confidence)
+    quotient = Of(_over_lowest, point.metric, point.operands + lowest.operands)
+    return quotient.estimate(seen)
+
+
+def _over_lowest(over: float, under: float, lowest_over: float, lowest_under: float) -> float:
+    return (over - under) / (lowest_over - lowest_under)
 
 
 @dataclass(frozen=True)
@@ -222,16 +246,18 @@ class ExclusiveEvents(Quantity):
     partial: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        samples, alone, elsewhere = 0, [], []
+        samples = places = alone = elsewhere = 0
         for place in zip(self.shown, *self.others, strict=True):
             values = [seen.recording.values(seen.name(case), self.metric) for case in place]
-            if all(map(len, values)):
-                here, *there = (bool(each.any()) for each in values)
-                samples += len(values[0])
-                alone.append(here and not any(there))
-                elsewhere.append(any(there))
-        number = float(sum(alone)) if alone else math.nan
-        others = models.exactly(float(sum(elsewhere)), samples, len(alone))
+            if not all(map(len, values)):
+                continue
+            here, *there = (bool(of_case.any()) for of_case in values)
+            samples += len(values[0])
+            places += 1
+            alone += here and not any(there)
+            elsewhere += any(there)
+        others = models.exactly(float(elsewhere), samples, places)
+        number = float(alone) if places else math.nan
         return replace(others, value=number, low=number, high=number, parts=(others,))
 
 
@@ -248,36 +274,31 @@ class CyclesWithin(Quantity):
     at_once: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        traces = [seen.cycles(case) for case in self.traced]
-        if not all(traces):
-            return stats.nothing(seen.confidence)
-        shares = [sum(map(self._within, trace)) / len(trace) for trace in traces]
-        return models.exactly(min(shares), len(traces), len(traces))
+        shares = []
+        for case in self.traced:
+            cycles = _cycles(seen, case)
+            if not cycles:
+                return stats.nothing(seen.confidence)
+            within = [cycle for cycle in cycles if self.has(cycle)]
+            shares.append(len(within) / len(cycles))
+        return models.exactly(min(shares), len(shares), len(shares))
 
-    def _within(self, cycle: gctrace.Cycle) -> bool:
+    def has(self, cycle: gctrace.Cycle) -> bool:
+        """Whether a cycle has sizes in the ranges."""
         sizes = cycle._asdict()
         return all(low <= sizes[name] <= high for name, low, high in self.ranges)
 
 
-@dataclass(frozen=True)
-class SavedOverPrinted(Quantity):
-    """The share of the CPU time that `off`, without a GC, saves, over the share by gctrace.
-
-    gctrace drops fractions of a percent, so the GC may have taken one percent more than it prints.
-    """
-
-    collected: Case
-    off: Case
-
-    def estimate(self, seen: Seen) -> Estimate:
-        costs = [seen.cost(case, "cpu_ns") for case in self.cases]
-        printed = seen.cost(self.collected, "gctrace_share")
-        figure = method.propagate(_saved_over_printed, [*costs, printed])
-        return method.estimate(figure, seen.confidence, signed=True)
-
-
-def _saved_over_printed(collected: float, off: float, printed: float) -> float:
-    return (1 - off / collected) / (printed + 0.01)
+def _cycles(seen: Seen, case: Case) -> list[gctrace.Cycle]:
+    """The GC cycles of a case's gctrace that its program did not request."""
+    path = seen.recording.run.gctrace(seen.name(case))
+    if not path.exists():
+        return []
+    try:
+        trace = gctrace.read(path)
+    except GccostError:  # a damaged one, which the page names
+        return []
+    return [cycle for cycle in trace.cycles if not cycle.forced]
 
 
 @dataclass(frozen=True)
@@ -291,10 +312,11 @@ class Linearity(Quantity):
     case: Case
 
     def estimate(self, seen: Seen) -> Estimate:
-        calls = [walked(sample) for _, sample in seen.processes(self.case).iterrows()]
-        lengths = next((records for records, _ in calls), [])
-        if not lengths:
+        processes = seen.processes(self.case)
+        calls = [walked(process) for _, process in processes.iterrows()]
+        if not calls or not calls[0][0]:
             return stats.nothing(seen.confidence)
+        lengths = calls[0][0]
         times = [ns for records, ns in calls if records == lengths]
         return models.linearity(lengths, times, seen.confidence)
 
@@ -325,27 +347,14 @@ class Worst(Quantity):
     partial: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        known = [e for ratio in self.ratios if (e := ratio.estimate(seen)).n]
-        if not known:
+        estimates = [ratio.estimate(seen) for ratio in self.ratios]
+        measured = [estimate for estimate in estimates if estimate.n]
+        if not measured:
             return stats.nothing(seen.confidence)
-        low, high = max(e.low for e in known), max(e.high for e in known)
-        return models.spanning(max(e.value for e in known), low, high, known)
-
-
-@dataclass(frozen=True)
-class SavedShare(Quantity):
-    """The share of a case's cost over a baseline that a change saves."""
-
-    before: Case
-    after: Case
-    baseline: Case
-    metric: str = "ns"
-
-    def estimate(self, seen: Seen) -> Estimate:
-        def share(before: float, after: float, base: float) -> float:
-            return (before - after) / (before - base)
-
-        return seen.derived(share, self.metric, *self.cases, signed=True)
+        value = max(estimate.value for estimate in measured)
+        low = max(estimate.low for estimate in measured)
+        high = max(estimate.high for estimate in measured)
+        return models.spanning(value, low, high, measured)
 
 
 @dataclass(frozen=True)
@@ -359,10 +368,14 @@ class SittingsAgree(Quantity):
     at_once: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        whole = self.ratio.figure(seen)
-        enough = [each for each in whole.counted if each.rounds >= stats.FEWEST]
-        error = math.sqrt(method.moderated_spread(whole, signed=False).variance)
-        return _agreement([Measured(each.value, error) for each in enough], [])
+        figure = self.ratio.figure(seen)
+        spread = method.moderated_spread(figure, signed=False)
+        error = math.sqrt(spread.variance)
+        measured = []
+        for sitting in figure.counted:
+            if sitting.rounds >= stats.FEWEST:
+                measured.append(Measured(sitting.value, error))
+        return _agreement(measured, [])
 
 
 @dataclass(frozen=True)
@@ -383,9 +396,9 @@ class Agreement(Quantity):
         return tuple(_cases(self.measurements))
 
     def estimate(self, seen: Seen) -> Estimate:
-        shown = seen._replace(confidence=stats.SHOWN)
-        ours = [_measured(each, shown) for each in self.measurements]
-        others = [_measured(each, shown) for each in self.others]
+        seen = seen._replace(confidence=stats.SHOWN)
+        ours = [_measured(quantity, seen) for quantity in self.measurements]
+        others = [_measured(quantity, seen) for quantity in self.others]
         return _agreement(ours, others)
 
 
@@ -404,15 +417,19 @@ def _measured(quantity: Quantity, seen: Seen) -> Measured:
     figure = quantity.figure(seen)
     if estimate.rounds < stats.FEWEST or not figure.has_values(signed=False):
         return Measured(math.nan, math.nan)
-    return Measured(estimate.value, math.sqrt(figure.spread(signed=False).error))
+    variance = figure.spread(signed=False).error
+    return Measured(estimate.value, math.sqrt(variance))
 
 
 def _agreement(ours: Sequence[Measured], others: Sequence[Measured]) -> Estimate:
     """The largest value over the smallest; its parts are the heterogeneity p of each method."""
-    known = [each.value for each in ours if math.isfinite(each.value)]
-    if len(known) < 2:
+    values = [measured.value for measured in ours if math.isfinite(measured.value)]
+    count = len(values)
+    if count < 2:
         return stats.nothing()
-    spread = models.exactly(max(known) / min(known), len(known), len(known))
-    chances = [models.heterogeneity(group) for group in (ours, others)]
-    parts = [models.exactly(chance, len(known), len(known)) for chance in chances]
+    parts = []
+    for measurements in (ours, others):
+        chance = models.heterogeneity(measurements)
+        parts.append(models.exactly(chance, count, count))
+    spread = models.exactly(max(values) / min(values), count, count)
     return replace(spread, parts=tuple(parts))

@@ -72,11 +72,13 @@ class _OpenQuestions:
         or if its interval is already narrower, because the recorded machine was noisier.
         """
         own = row.judged
-        undecided = row.verdict.label is Label.UNDECIDED and math.isfinite(own.high)
-        then = self.recorded(run, row.claim, row.release) if undecided else None
-        if then is None or not math.isinf(then.needed):  # too few rounds
+        if row.verdict.label is not Label.UNDECIDED or not math.isfinite(own.high):
             return False
-        return then.judged.contains(own.value) and own.half_width >= then.judged.half_width
+        recorded = self.recorded(run, row.claim, row.release)
+        if recorded is None or not math.isinf(recorded.needed):  # too few rounds
+            return False
+        others = recorded.judged
+        return others.contains(own.value) and own.half_width >= others.half_width
 
     def _recorded(self, run: Run, claim: Claim, release: str) -> Row | None:
         """A claim's row in the recorded run, if it was undecided there."""
@@ -114,9 +116,11 @@ def _figures(recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
         cases = tuple(jobs.name(case, study.document) for case in quantity.cases)
         estimate = quantity.on(recording, study.document)
         yield from narrower(estimate, cases, limit.half_width)
+    target = _WIDER * limit.half_width
     for job in study.within(limit):
-        cost = method.estimate(recording.cost(job["name"], study.metric))
-        yield from narrower(cost, (job["name"],), _WIDER * limit.half_width, Rank.COST)
+        name = job["name"]
+        cost = method.estimate(recording.cost(name, study.metric))
+        yield from narrower(cost, (name,), target, Rank.COST)
 
 
 def narrower(
@@ -129,9 +133,11 @@ def narrower(
     width, lasting = estimate.half_width, estimate.lasting
     if not 0 < width < math.inf:
         return
+    least = _NEARLY * math.sqrt(lasting)
     # In steps of a half at most, so that a wide interval is not last.
-    goal = max(target / width, _NEARLY * math.sqrt(lasting), 0.5)
-    if goal < 1:
-        rounds = estimate.rounds * (1 - lasting) / (goal**2 - lasting)
-        more = max(1, math.ceil(rounds - estimate.rounds))
-        yield OpenQuestion(cases, more, rank, width)
+    goal = max(target / width, least, 0.5)
+    if goal >= 1:
+        return
+    rounds = estimate.rounds * (1 - lasting) / (goal**2 - lasting)
+    more = math.ceil(rounds - estimate.rounds)
+    yield OpenQuestion(cases, max(more, 1), rank, width)

@@ -24,7 +24,7 @@ def table(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
 
     A ratio that several claims have stands once, with the first of them.
     """
-    known = run.table()
+    measured = run.table()
     rows = []
     for study in studies:
         for claim in study.claims:
@@ -33,10 +33,10 @@ def table(run: Run, studies: Iterable[Study]) -> pd.DataFrame:
                 continue
             for release in claim.releases:
                 over, under = (jobs.name(case, release) for case in quantity.cases)
-                if over in known and under in known:
+                if over in measured and under in measured:
                     rows.append([claim.id, release, quantity.metric, over, under])
-    made = pd.DataFrame(rows, columns=RATIOS)
-    return made.drop_duplicates(["metric", "over", "under"])
+    frame = pd.DataFrame(rows, columns=RATIOS)
+    return frame.drop_duplicates(["metric", "over", "under"])
 
 
 def write(run: Run, studies: Iterable[Study]) -> None:

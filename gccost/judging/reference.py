@@ -38,10 +38,10 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     place = paths.reference()
     with checked(source, studies) as run:
         manifest = run.manifest()
-        shown = main or main_machine() in ("", manifest["fingerprint"])
+        is_main = main or main_machine() in ("", manifest["fingerprint"])
         ratios.write(run, studies)
         run = _moved(run, place / run.name)
-    if shown:
+    if is_main:
         text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
         write_whole(place / "reference.json", text.encode())
     is_test = manifest["scale"] != 1
@@ -94,15 +94,18 @@ def _named_after(source: Path, scratch: Path) -> Iterator[None]:
     except GccostError as error:
         if str(scratch) not in str(error):
             raise
-        said = (re.sub(rf"{re.escape(str(scratch))}/[^/]+/", "", part) for part in error.args)
-        message, location, hint = said
+        folder = re.compile(rf"{re.escape(str(scratch))}/[^/]+/")
+        message, location, hint = (folder.sub("", part) for part in error.args)
         where = f"{source}: {location}" if location else str(source)
         raise GccostError(message, where, hint or AGAIN) from None
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "ratios.csv")
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    contents = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name != "ratios.csv":
+            contents[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return contents
 
 
 def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
@@ -113,14 +116,16 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
     if not manifest["finished"]:
         yield "it is unfinished", "resume it on its machine until it is complete"
     programs = manifest["programs"]
-    here = {name: mark for s in studies for name, mark in sources.source_hashes(s).items()}
+    here: dict[str, str] = {}
+    for study in studies:
+        here |= sources.source_hashes(study)
     changed = [name for name, mark in programs.items() if here.get(name) != mark]
     if changed or not programs:
         what = ", ".join(changed) or "unknown programs"
         hint = "pack or measure again from this version of the sources"
         yield f"it was measured with other sources of {what}", hint
-    held = run.studies
-    if others := {*held} - {study.name for study in studies}:
+    others = {*run.studies} - {study.name for study in studies}
+    if others:
         yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
     for why in (*_contradictions(run, studies), *incoming.faults(run)):
         yield why, AGAIN
@@ -131,9 +136,11 @@ def _contradictions(run: Run, studies: Sequence[Study]) -> Iterator[str]:
     table = run.table()
     for study in studies:
         for name in table.keys() & study.jobs.keys():
-            one, other = map(_on_any_machine, (table[name], study.jobs[name]))
-            if wrong := sorted(field for field, _ in one.items() ^ other.items()):
-                yield f"jobs.csv has another {', '.join(dict.fromkeys(wrong))} of {name}"
+            measured = _on_any_machine(table[name])
+            planned = _on_any_machine(study.jobs[name])
+            differing = {field for field, _ in measured.items() ^ planned.items()}
+            if differing:
+                yield f"jobs.csv has another {', '.join(sorted(differing))} of {name}"
 
 
 def _on_any_machine(job: Job) -> Job:

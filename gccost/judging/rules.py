@@ -14,14 +14,15 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 from gccost import stats
 from gccost.costs import models
-from gccost.errors import GccostError
 from gccost.judging import rounding
 from gccost.stats import Estimate
 
+Range: TypeAlias = tuple[float, float]
+"""The ends of the range in which a claim holds."""
 SAME = 1.25  # costs within this factor are the same
 ABOUT = 1.5  # a share within this factor of the published one is "about" as large
 
@@ -60,7 +61,7 @@ class Rule(ABC):
 
     scored: ClassVar[bool] = True
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         """The range in which the claim holds; either end may be infinite, both NaN if none."""
         return 1.0, math.inf
 
@@ -80,23 +81,16 @@ class Bounded(Rule):
     margin: float = stats.MARGIN
 
     @abstractmethod
-    def bounds(self, published: float) -> tuple[float, float]: ...
+    def bounds(self, published: float) -> Range: ...
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
-        side = self.side(measured.low, measured.high, published)
-        where = region(*self.bounds(published), unit)
-        if side > 0:
+        least, most = self.bounds(published)
+        where = region(least, most, unit)
+        if measured.low >= least * self.margin and measured.high <= most / self.margin:
             return Verdict(Label.HOLDS, f"the interval lies {where}")
-        if side < 0:
+        if measured.high < least / self.margin or measured.low > most * self.margin:
             return Verdict(Label.FAILS, f"the interval does not lie {where}")
         return Verdict(Label.UNDECIDED, "the interval is too wide or too near a bound to decide")
-
-    def side(self, low: Any, high: Any, published: float) -> Any:
-        """Where intervals, numbers or arrays, lie: 1 within the bounds, -1 outside, or else 0."""
-        least, most = self.bounds(published)
-        within = (low >= least * self.margin) & (high <= most / self.margin)
-        outside = (high < least / self.margin) | (low > most * self.margin)
-        return 1 * within - 1 * outside
 
 
 @dataclass(frozen=True)
@@ -106,33 +100,8 @@ class Between(Bounded):
     low: float = -math.inf
     high: float = math.inf
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return self.low, self.high
-
-
-def asked(
-    rule: Rule,
-    published: float,
-    bar: float | tuple[float, float],
-    where: str = "judge(…, bar=…)",
-) -> Rule:
-    """A rule with another range: beyond a bar, on the same side as before, or between two.
-
-    Raises GccostError if the rule has no such range.
-    """
-    if not isinstance(rule, Bounded):
-        hint = "ask for a claim whose table says above, below or between"
-        raise GccostError("its rule has no bar", where, hint)
-    if isinstance(bar, tuple):
-        if not bar[0] < bar[1]:
-            hint = "name the lower one first, such as bar=(0.9, 1.1)"
-            raise GccostError(f"{bar} is no range", where, hint)
-        return Between(rule.margin, *bar)
-    low, high = rule.bounds(published)
-    if math.isfinite(low) and math.isfinite(high):
-        hint = f"name two, such as bar=({low:.3g}, {high:.3g})"
-        raise GccostError("its rule has two bounds", where, hint)
-    return Between(rule.margin, low=bar) if math.isfinite(low) else Between(rule.margin, high=bar)
 
 
 def region(low: float, high: float, unit: str) -> str:
@@ -154,7 +123,7 @@ class Effect(Bounded):
     For p under 1 the rule applies to 1/p.
     """
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         if published >= 1:
             return 1 + (published - 1) / 2, math.inf
         return -math.inf, 1 / (1 + (1 / published - 1) / 2)
@@ -163,14 +132,14 @@ class Effect(Bounded):
 class Same(Bounded):
     """No difference, or hardly any: a ratio within a factor of 1.25 of 1."""
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return 1 / SAME, SAME
 
 
 class About(Bounded):
     """A share or a frequency published as "about" a value: within a factor of 1.5 of it."""
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return published / ABOUT, published * ABOUT
 
 
@@ -180,7 +149,7 @@ class AtLeast(Bounded):
 
     within: float = 1.0
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return published / self.within, math.inf
 
 
@@ -190,7 +159,7 @@ class AtMost(Bounded):
 
     within: float = 1.0
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return -math.inf, published * self.within
 
 
@@ -200,7 +169,7 @@ class WithinTolerance(Bounded):
 
     margin: float = 1.0
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return published - 0.1, published + 0.1
 
 
@@ -214,7 +183,7 @@ class Shown(Rule):
     def __str__(self) -> str:
         return f"not scored: {self.why}"
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return math.nan, math.nan
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
@@ -245,7 +214,7 @@ class Occurs(Rule):
 
     share: float = 1.0
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return published, math.inf
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
@@ -274,7 +243,7 @@ class Agrees(Rule):
         ours = f"{self.chance} < p < {1 - self.chance}"
         return ours + (f"; {self.other} p ≤ {self.chance}" if self.other else "")
 
-    def bounds(self, published: float) -> tuple[float, float]:
+    def bounds(self, published: float) -> Range:
         return math.nan, math.nan
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:

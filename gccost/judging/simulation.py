@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gccost.costs.method import Figure, Sitting, estimate
-from gccost.judging.rules import AtLeast
+from gccost.judging.rules import AtLeast, Label
 from gccost.stats import FEWEST, JUDGED, SHOWN
 
 
@@ -43,21 +43,31 @@ def simulate(
     decision is wrong. Every call draws the same random numbers.
     """
     chance = np.random.default_rng(1)
+    spreads = np.hypot(within, spread)
 
     def run(number: int, noise: float) -> Figure:
-        errors = noise * chance.normal(scale=np.hypot(within, spread), size=number)
-        values = truth * np.exp(errors)
-        made = {float(i): Sitting(v, v * noise * within, FEWEST) for i, v in enumerate(values)}
-        return Figure(made, FEWEST * number)
+        logs = noise * chance.normal(scale=spreads, size=number)
+        values = truth * np.exp(logs)
+        drawn = {}
+        for place, value in enumerate(values):
+            drawn[float(place)] = Sitting(value, value * noise * within, FEWEST)
+        return Figure(drawn, FEWEST * number)
 
+    right = _side(truth, bound)
     covered = wrong = undecided = 0
-    right = 0 if np.isclose(truth, bound) else int(np.sign(truth - bound))
     for _ in range(campaigns):
-        figure = replace(run(sittings, noise), history=(run(recorded, 1.0),))
-        shown, judged = (estimate(figure, confidence) for confidence in (SHOWN, JUDGED))
-        covered += shown.contains(truth)
-        side = AtLeast().judge(judged, bound).label
-        decision = {"holds": 1, "does not hold": -1}.get(str(side.value), 0)
-        undecided += decision == 0
-        wrong += decision not in (0, right)
+        own = run(sittings, noise)
+        figure = replace(own, history=(run(recorded, 1.0),))
+        covered += estimate(figure, SHOWN).contains(truth)
+        judged = estimate(figure, JUDGED)
+        label = AtLeast().judge(judged, bound).label
+        undecided += not label.decided
+        wrong += label.decided and label is not right
     return Outcome(covered / campaigns, wrong / campaigns, undecided / campaigns)
+
+
+def _side(truth: float, bound: float) -> Label | None:
+    """The right verdict; None if the truth is on the bound."""
+    if np.isclose(truth, bound):
+        return None
+    return Label.HOLDS if truth > bound else Label.FAILS

@@ -24,8 +24,10 @@ _ORDER = (
 def _studies() -> Iterator[Study]:
     """The studies of all modules of this package."""
     for module in pkgutil.iter_modules(__path__):
-        known = vars(import_module(f"{__name__}.{module.name}")).values()
-        yield from (each for each in known if isinstance(each, Study))
+        names = vars(import_module(f"{__name__}.{module.name}"))
+        for value in names.values():
+            if isinstance(value, Study):
+                yield value
 
 
 _FOUND = {study.name: study for study in _studies()}

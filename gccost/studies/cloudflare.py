@@ -44,48 +44,56 @@ _HEAP = (("start_mb", 4, 4), _LIVE, ("goal_mb", 5, 6))
 def _any_machine() -> Iterator[Claim]:
     """The document's claims that need no 16 CPUs, and what is left of others on one."""
     claim, heap = partial(Claim, releases=RELEASES), "the-heap"
-    many, one, two = "SignInTurns/goroutines=48", "Sign/goroutines=1", "Sign/goroutines=2"
-    off, alone = f"{many}/gogc=off", "SignInTurns/goroutines=1"
+    often = "how-often-a-cycle-runs"
+    off = "with-the-gc-off"
+    one = "Sign/goroutines=1"
+    two = "Sign/goroutines=2"
+    alone = "SignInTurns/goroutines=1"
+    many = "SignInTurns/goroutines=48"
+    without = "SignInTurns/goroutines=48/gogc=off"
+    profile = Share("SignInTurns/goroutines=48/profile=cpu", GC_AND_LOCKS)
     most = Between(low=0.5, margin=1.0)
-    profile = Share(f"{many}/profile=cpu", GC_AND_LOCKS)
     yield claim("C4a", heap, CyclesWithin((many,), _HEAP), most)
-    yield claim("C4b", "how-often-a-cycle-runs", Amount(many, "gc_cycle_op"), About())
+    yield claim("C4b", often, Amount(many, "gc_cycle_op"), About())
     yield claim("C9", "does-it-scale", Ratio(one, two), Effect(), cores=2)
     yield claim("C11", heap, CyclesWithin((one, two, many), (_LIVE,)), most)
-    oftener = Ratio(alone, many, "gc_cycle_op")
-    yield claim("C13", "how-often-a-cycle-runs", oftener, AtLeast())
+    yield claim("C13", often, Ratio(alone, many, "gc_cycle_op"), AtLeast())
     left = Shown("48 Ps that take turns on one CPU hardly ever contend for a lock")
     yield claim("X22", "the-profile-of-the-collapse", profile, left)
-    yield claim("X23", "with-the-gc-off", Ratio(many, off, "cpu_ns"), left)
-    for name, gogc in (("X24a", "2400"), ("X24b", "11300")):
-        larger = Ratio(off, f"{many}/gogc={gogc}", "cpu_ns")
-        yield claim(name, "with-the-gc-off", larger, left)
+    yield claim("X23", off, Ratio(many, without, "cpu_ns"), left)
+    larger = partial(Ratio, without, metric="cpu_ns")
+    yield claim("X24a", off, larger("SignInTurns/goroutines=48/gogc=2400"), left)
+    yield claim("X24b", off, larger("SignInTurns/goroutines=48/gogc=11300"), left)
     yield claim("X25", "48-ps-on-one-cpu", Ratio(many, alone, "cpu_ns"), left)
     smaller = Shown("gctrace divides by the time of 48 Ps, which share one CPU")
-    yield claim("X30", "with-the-gc-off", SavedOverPrinted(many, off), smaller)
+    yield claim("X30", off, SavedOverPrinted(many, without), smaller)
 
 
-def _claims() -> tuple[Claim, ...]:
+def _many_cpus() -> Iterator[Claim]:
+    """The document's claims about many cores."""
     claim = partial(Claim, releases=RELEASES, cpus=LEAST_CPUS)
-    one, all_cpus = "Sign/goroutines=1", "Sign/goroutines=48"
-    best, half = f"{all_cpus}/gogc=11300", "Sign/goroutines=24/gogc=11300"
-    off = f"{all_cpus}/gogc=off"
-    profile = Share(f"{all_cpus}/profile=cpu", GC_AND_LOCKS)
+    scales = "does-it-scale"
+    off = "with-the-gc-off"
+    one = "Sign/goroutines=1"
+    every = "Sign/goroutines=48"
+    without = "Sign/goroutines=48/gogc=off"
+    best = "Sign/goroutines=48/gogc=11300"
+    half = "Sign/goroutines=24/gogc=11300"
+    profile = Share("Sign/goroutines=48/profile=cpu", GC_AND_LOCKS)
+    often = Amount(every, "gc_cycles_per_s")
     about = AtLeast(within=ABOUT)
-    return (
-        claim("C1", "does-it-scale", Ratio(all_cpus, "Sign/goroutines=17"), Effect()),
-        claim("C2", "does-it-scale", Ratio(all_cpus, one, "cpu_ns"), about),
-        claim("C3", "the-profile-of-the-collapse", profile, about),
-        claim("C4", "how-often-a-cycle-runs", Amount(all_cpus, "gc_cycles_per_s"), about),
-        claim("C5", "with-the-gc-off", Ratio(all_cpus, off), Effect()),
-        claim("C6", "with-the-gc-off", Ratio(off, f"{all_cpus}/gogc=2400"), Effect()),
-        claim("C7", "with-the-gc-off", Ratio(one, best), Effect()),
-        claim("C8", "does-it-scale", Ratio(half, best), AtLeast()),
-        claim("C10", "with-the-gc-off", SavedOverPrinted(all_cpus, off), Between(low=3.0)),
-        claim("C12", "does-it-scale", Ratio(all_cpus, "Sign/goroutines=4"), Effect()),
-        claim("C14", "does-it-scale", Ratio(one, all_cpus), AtMost(within=ABOUT)),
-        *_any_machine(),
-    )
+    at_most = AtMost(within=ABOUT)
+    yield claim("C1", scales, Ratio(every, "Sign/goroutines=17"), Effect())
+    yield claim("C2", scales, Ratio(every, one, "cpu_ns"), about)
+    yield claim("C3", "the-profile-of-the-collapse", profile, about)
+    yield claim("C4", "how-often-a-cycle-runs", often, about)
+    yield claim("C5", off, Ratio(every, without), Effect())
+    yield claim("C6", off, Ratio(without, "Sign/goroutines=48/gogc=2400"), Effect())
+    yield claim("C7", off, Ratio(one, best), Effect())
+    yield claim("C8", scales, Ratio(half, best), AtLeast())
+    yield claim("C10", off, SavedOverPrinted(every, without), Between(low=3.0))
+    yield claim("C12", scales, Ratio(every, "Sign/goroutines=4"), Effect())
+    yield claim("C14", scales, Ratio(one, every), at_most)
 
 
 STUDY = Study(
@@ -94,6 +102,6 @@ STUDY = Study(
     question="Does signing scale, and what does GOGC do for it?",
     cases=CASES,
     document=CLOUDFLARE_GO,
-    claims=_claims(),
+    claims=(*_many_cpus(), *_any_machine()),
     metric="cpu_ns",
 )

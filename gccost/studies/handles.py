@@ -30,7 +30,7 @@ _WORD = _settled("HandleFinalizer/bytes=8", "HandleFinalizer/bytes=16")
 _LARGER = _settled("HandleCleanup/bytes=8", "HandleCleanup/bytes=64")
 _HELD = Amount("HandleLivesFinalizer/bytes=16/live=100000", "c_held_per_live")
 _ALONE = Ratio("HandleCleanupUnshared", "HandleCleanup/bytes=16/gogc=off")
-_CYCLES = Difference(Ratio("UntilFreeFinalizer", "UntilFreeCleanup", "gc_cycles_to_free"))
+_CYCLES = Difference("UntilFreeFinalizer", "UntilFreeCleanup", "gc_cycles_to_free")
 _SIZE, _WHICH = "use-a-larger-handle-first", "cleanup-or-finalizer"
 _SHARED = "08a-details#what-addcleanup-allocates-itself"
 # What Go's guide says of cleanups, by size: X19a to X19c.

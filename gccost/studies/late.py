@@ -5,6 +5,7 @@ Its claims are about counts of objects, their memory, and delays of milliseconds
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from gccost.cases.versions import TODAY_GO
@@ -43,13 +44,25 @@ def _freed(case: str) -> Amount:
 
 
 _ALONE = "rate=100000/garbage=0"
-_SMALL, _LARGER = (f"LateFinalizer/bytes={size}/{_ALONE}" for size in (8, 64))
+_SMALL = f"LateFinalizer/bytes=8/{_ALONE}"
+_LARGER = f"LateFinalizer/bytes=64/{_ALONE}"
 _WAIT = partial(Ratio, metric="delay_p50_ms")
 _PEAK = partial(Ratio, denominator="LargeFinalizer/bytes=64", metric="peak_rss_bytes")
 _BLOCKED, _LATE, _LARGE = "one-that-blocks", "how-late", "objects-of-kilobytes"
-_claim = partial(Claim, releases=(TODAY_GO,))
 # The share is that of a count, without noise that is proportional to it.
 _NONE, _ALL = AtMost(margin=1.0), AtLeast(margin=1.0)
+
+
+def _claims() -> Iterator[Claim]:
+    claim = partial(Claim, releases=(TODAY_GO,))
+    yield claim("X21a", _BLOCKED, _freed("Finalizer/blocks=finalizer/gomaxprocs=2"), _NONE)
+    yield claim("X21b", _BLOCKED, _freed("Cleanup/blocks=cleanup/gomaxprocs=4"), _NONE)
+    yield claim("X21c", _BLOCKED, _freed("Cleanup/blocks=cleanup/gomaxprocs=8"), _ALL)
+    yield claim("X28a", _LATE, _WAIT(_SMALL, _LARGER), AtLeast())
+    yield claim("X28b", _LATE, _WAIT(f"LateAdopted/{_ALONE}", _LARGER), AtMost())
+    yield claim("X29a", _LARGE, _PEAK("LargeBallast"), AtMost())
+    yield claim("X29b", _LARGE, _PEAK("LargeAdopted"), AtMost())
+
 
 STUDY = Study(
     name="late",
@@ -58,14 +71,6 @@ STUDY = Study(
     question="How late are forgotten objects freed, and what stops it?",
     cases=CASES,
     document=TODAY_GO,
-    claims=(
-        _claim("X21a", _BLOCKED, _freed("Finalizer/blocks=finalizer/gomaxprocs=2"), _NONE),
-        _claim("X21b", _BLOCKED, _freed("Cleanup/blocks=cleanup/gomaxprocs=4"), _NONE),
-        _claim("X21c", _BLOCKED, _freed("Cleanup/blocks=cleanup/gomaxprocs=8"), _ALL),
-        _claim("X28a", _LATE, _WAIT(_SMALL, _LARGER), AtLeast()),
-        _claim("X28b", _LATE, _WAIT(f"LateAdopted/{_ALONE}", _LARGER), AtMost()),
-        _claim("X29a", _LARGE, _PEAK("LargeBallast"), AtMost()),
-        _claim("X29b", _LARGE, _PEAK("LargeAdopted"), AtMost()),
-    ),
+    claims=tuple(_claims()),
     metric="delay_p50_ms",
 )

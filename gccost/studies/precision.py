@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import scipy  # its parts are loaded when they are used
 
 from gccost import stats
 from gccost.cases.versions import TODAY_GO
+from gccost.costs.method import Floats
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Agreement, Quantity, Ratio, Seen
 from gccost.judging.rules import Agrees, AtMost
@@ -41,19 +44,23 @@ class MedianRatio(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
-        frames = [seen.processes(case) for case in self.cases]
-        times = [frame["ns"].dropna() for frame in frames if "ns" in frame]
-        n = min(map(len, times), default=0)
-        if len(times) < 2 or n < 6:  # order statistics of fewer cannot give a 95 % interval
+        over, under = (_logs(seen, case) for case in self.cases)
+        n = min(len(over), len(under))
+        if n < 6:  # order statistics of fewer cannot give a 95 % interval
             return stats.nothing()
-        over, under = (np.sort(np.log(each.to_numpy())) for each in times)
         half = np.hypot(_half(over, seen.confidence), _half(under, seen.confidence))
         value = np.median(over) - np.median(under)
         middle, low, high = map(float, np.exp([value, value - half, value + half]))
         return Estimate(middle, low, high, n, n, seen.confidence)
 
 
-def _half(logs: np.ndarray, confidence: float) -> float:
+def _logs(seen: Seen, case: str) -> Floats:
+    """The logs of a case's times, sorted."""
+    times = seen.processes(case).get("ns", pd.Series(dtype=float))
+    return np.sort(np.log(times.dropna().to_numpy()))
+
+
+def _half(logs: Floats, confidence: float) -> float:
     """Half the length of benchstat's interval of a median, from ten sorted values.
 
     It is the symmetric one, which benchstat's is for ten, and for some other numbers is not.
@@ -64,14 +71,12 @@ def _half(logs: np.ndarray, confidence: float) -> float:
 
 def measurements(method: str, load: str) -> tuple[Quantity, ...]:
     """The independent measurements of claim L1's ratio by a method."""
-    made = (
-        Ratio(
-            measured_by(COSTLY, method, load, number),
-            measured_by(BASELINE, method, load, number),
-        )
-        for number in MEASUREMENTS
-    )
-    return tuple(made) if method == OURS else tuple(map(MedianRatio, made))
+    ratios = []
+    for number in MEASUREMENTS:
+        over = measured_by(COSTLY, method, load, number)
+        under = measured_by(BASELINE, method, load, number)
+        ratios.append(Ratio(over, under))
+    return tuple(ratios) if method == OURS else tuple(map(MedianRatio, ratios))
 
 
 def agreement(load: str) -> Agreement:
@@ -79,13 +84,11 @@ def agreement(load: str) -> Agreement:
     return Agreement(measurements(OURS, load), measurements(COUNT, load))
 
 
-CLAIMS: tuple[Claim, ...] = tuple(
-    Claim(name, "the-same-again", quantity, rule, (TODAY_GO,))
-    for name, quantity, rule in (
-        ("X9a", agreement("quiet"), Agrees("go test")),
-        ("X9b", agreement("quiet"), AtMost(margin=1.0)),
-        ("X9c", agreement("busy"), Agrees("go test")),
-    )
+_claim = partial(Claim, anchor="the-same-again", releases=(TODAY_GO,))
+CLAIMS: tuple[Claim, ...] = (
+    _claim("X9a", quantity=agreement("quiet"), rule=Agrees("go test")),
+    _claim("X9b", quantity=agreement("quiet"), rule=AtMost(margin=1.0)),
+    _claim("X9c", quantity=agreement("busy"), rule=Agrees("go test")),
 )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from gccost.costs.stacks import ALLOCATING, COLLECTING, FINALIZING, LINKING_IN, LOCKING, SETTING
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, CurveDepth, Difference, Ratio, Share
+from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
 from gccost.judging.rules import About, AtLeast, UShaped, WithinTolerance
 
 # The sizes of the published curve, in pointer words.
@@ -21,27 +24,29 @@ CASES = """
 """
 
 _EMPTY = "EmptyFinalizer/profile=cpu"
-_TRIGGERED = Share(_EMPTY, ALLOCATING, of=COLLECTING)
-_ALLOCATIONS = Difference(Ratio("AllocateAuto", "AllocateFree", "allocs_per_op"))
-_CYCLES_TO_FREE = Amount("UntilFreeFinalizer", "gc_cycles_to_free")
 # The document does not name its machine; a desktop of its year has 8 threads or more. Half of
 # its GC time is in the background: idle Ps mark too, and wait for each other's locks. Both
 # take a larger share the more CPUs there are. S4b and S5 are parts of S4's time.
 _CPUS = 8
-_CURVE_DEPTH = CurveDepth(
-    tuple(Ratio(f"Finalize/words={words}", f"Allocate/words={words}") for words in SIZES)
-)
-CLAIMS: tuple[Claim, ...] = (
-    Claim("S2", "heap-or-stack", _ALLOCATIONS, WithinTolerance()),
-    Claim("S3", "where-the-time-goes", Share(_EMPTY, SETTING), AtLeast()),
-    Claim("S3b", "where-the-time-goes", Share(_EMPTY, LINKING_IN, of=SETTING), AtLeast()),
-    Claim("S4", "where-the-time-goes", Share(_EMPTY, COLLECTING), About(), cpus=_CPUS),
-    Claim("S4b", "where-the-time-goes", _TRIGGERED, About(), cpus=_CPUS),
-    Claim("S5", "where-the-time-goes", Share(_EMPTY, FINALIZING), About(), cpus=_CPUS),
-    Claim("S6", "where-the-time-goes", Share(_EMPTY, LOCKING), About(), cpus=_CPUS),
-    Claim("S7", "two-cycles-or-one", _CYCLES_TO_FREE, WithinTolerance()),
-    Claim("S8", "how-the-size-matters", _CURVE_DEPTH, UShaped()),
-)
+
+
+def _claims() -> Iterator[Claim]:
+    where = "where-the-time-goes"
+    many_cpus = partial(Claim, cpus=_CPUS)
+    allocations = Difference("AllocateAuto", "AllocateFree", "allocs_per_op")
+    linking_in = Share(_EMPTY, LINKING_IN, of=SETTING)
+    triggered = Share(_EMPTY, ALLOCATING, of=COLLECTING)
+    cycles = Amount("UntilFreeFinalizer", "gc_cycles_to_free")
+    curve = [Difference(f"Finalize/words={words}", f"Allocate/words={words}") for words in SIZES]
+    yield Claim("S2", "heap-or-stack", allocations, WithinTolerance())
+    yield Claim("S3", where, Share(_EMPTY, SETTING), AtLeast())
+    yield Claim("S3b", where, linking_in, AtLeast())
+    yield many_cpus("S4", where, Share(_EMPTY, COLLECTING), About())
+    yield many_cpus("S4b", where, triggered, About())
+    yield many_cpus("S5", where, Share(_EMPTY, FINALIZING), About())
+    yield many_cpus("S6", where, Share(_EMPTY, LOCKING), About())
+    yield Claim("S7", "two-cycles-or-one", cycles, WithinTolerance())
+    yield Claim("S8", "how-the-size-matters", CurveDepth(tuple(curve)), UShaped())
 
 
 STUDY = Study(
@@ -49,5 +54,5 @@ STUDY = Study(
     chapter="02-siebenmann",
     question="Where does a finalizer's time go?",
     cases=CASES,
-    claims=CLAIMS,
+    claims=tuple(_claims()),
 )

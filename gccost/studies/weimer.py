@@ -44,43 +44,53 @@ _PEAK = "peak_rss_bytes"
 BUSY_CORES = 4
 
 
-def _claims() -> tuple[Claim, ...]:
-    claim = partial(Claim, releases=(DOCUMENT_JDK, TODAY_JDK))
-    held = Difference(Ratio("RegisteredFinalize", "RegisteredCleaner", "registered_per_op"))
-    heaps = ExclusiveEvents(
-        "died",
-        tuple(f"Finalize/heap={heap}" for heap in HEAPS),
-        (tuple(f"Cleaner/heap={heap}" for heap in HEAPS),),
-    )
-    leaks, *remedies, registered = (
-        tuple(f"Leak{way}/remaining={remaining}" for remaining in REMAINING)
-        for way in ("Naive", "RegisterFirst", "TryCatch", "Finalize")
-    )
-    both, plain = "finalize-and-cleaner", "plain-and-cleaner"
-    memory, leak = "the-memory-of-a-cleaner", "the-registration-leak"
-    return (
-        # The document had more than three busy cores.
-        claim("W1d", both, Amount("Finalize", "cpu_share"), Effect(), cpus=BUSY_CORES),
-        claim("W1a", both, Ratio("Finalize", "Cleaner", "cpu_s"), Effect(), cpus=BUSY_CORES),
-        claim("W1b", both, Ratio("Finalize", "Cleaner", "elapsed_s"), Effect()),
-        claim("W1c", both, Ratio("Finalize", "Cleaner", _PEAK), Effect()),
-        claim("W2a", plain, Ratio("Cleaner", "Plain", "elapsed_ns"), Effect()),
-        claim("W2b", plain, Ratio("Cleaner", "Plain", _PEAK), Effect()),
-        claim("W3", plain, Amount("Plain/escape=off", "gc_cycles"), AtLeast(margin=1.0)),
-        claim("W4", "never-short-lived", held, WithinTolerance()),
-        claim("W5", "small-heaps", heaps, Occurs(share=0.1)),
-        claim("W6", leak, ExclusiveEvents("leaked", leaks, (*remedies,)), Occurs()),
-        claim("W6b", leak, ExclusiveEvents("leaked", registered, ()), WithinTolerance()),
-        claim("W7", memory, Ratio("Cleaner/heap=40", "Cleaner", _PEAK), AtMost()),
-        claim("W7b", memory, Ratio("Cleaner/gc=Serial", "Cleaner", _PEAK), AtMost()),
-    )
+_HELD = Difference("RegisteredFinalize", "RegisteredCleaner", "registered_per_op")
+
+
+def _heaps(way: str) -> tuple[str, ...]:
+    return tuple(f"{way}/heap={heap}" for heap in HEAPS)
+
+
+def _leaks(way: str) -> tuple[str, ...]:
+    return tuple(f"Leak{way}/remaining={remaining}" for remaining in REMAINING)
+
+
+_DIED = ExclusiveEvents("died", _heaps("Finalize"), (_heaps("Cleaner"),))
+_REMEDIES = (_leaks("RegisterFirst"), _leaks("TryCatch"))
+_LEAKED = ExclusiveEvents("leaked", _leaks("Naive"), _REMEDIES)
+_REGISTERED = ExclusiveEvents("leaked", _leaks("Finalize"), ())
+_BOTH, _PLAIN = "finalize-and-cleaner", "plain-and-cleaner"
+_MEMORY, _LEAK = "the-memory-of-a-cleaner", "the-registration-leak"
+_claim = partial(Claim, releases=(DOCUMENT_JDK, TODAY_JDK))
+
+
+def _claims() -> Iterator[Claim]:
+    finalize = partial(Ratio, "Finalize", "Cleaner")
+    cleaner = partial(Ratio, "Cleaner", "Plain")
+    share = Amount("Finalize", "cpu_share")
+    cycles = Amount("Plain/escape=off", "gc_cycles")
+    small_heap = Ratio("Cleaner/heap=40", "Cleaner", _PEAK)
+    serial = Ratio("Cleaner/gc=Serial", "Cleaner", _PEAK)
+    # The document had more than three busy cores.
+    yield _claim("W1d", _BOTH, share, Effect(), cpus=BUSY_CORES)
+    yield _claim("W1a", _BOTH, finalize("cpu_s"), Effect(), cpus=BUSY_CORES)
+    yield _claim("W1b", _BOTH, finalize("elapsed_s"), Effect())
+    yield _claim("W1c", _BOTH, finalize(_PEAK), Effect())
+    yield _claim("W2a", _PLAIN, cleaner("elapsed_ns"), Effect())
+    yield _claim("W2b", _PLAIN, cleaner(_PEAK), Effect())
+    yield _claim("W3", _PLAIN, cycles, AtLeast(margin=1.0))
+    yield _claim("W4", "never-short-lived", _HELD, WithinTolerance())
+    yield _claim("W5", "small-heaps", _DIED, Occurs(share=0.1))
+    yield _claim("W6", _LEAK, _LEAKED, Occurs())
+    yield _claim("W6b", _LEAK, _REGISTERED, WithinTolerance())
+    yield _claim("W7", _MEMORY, small_heap, AtMost())
+    yield _claim("W7b", _MEMORY, serial, AtMost())
 
 
 def _jmh_claims() -> Iterator[Claim]:
-    removed = Shown("the same quotation, which L5a tests with an object that is allocated")
-    for name, plain, rule in (("L5a", "Escaping", Effect()), ("L5b", "Removed", removed)):
-        created = Ratio("Finalized", plain)
-        yield Claim(name, "effective-java", created, rule, (DOCUMENT_JDK, TODAY_JDK))
+    same = Shown("the same quotation, which L5a tests with an object that is allocated")
+    yield _claim("L5a", "effective-java", Ratio("Finalized", "Escaping"), Effect())
+    yield _claim("L5b", "effective-java", Ratio("Finalized", "Removed"), same)
 
 
 STUDY = Study(
@@ -89,7 +99,7 @@ STUDY = Study(
     question="What do finalize, Cleaner and nothing at all cost in Java?",
     cases=CASES,
     document=DOCUMENT_JDK,
-    claims=_claims(),
+    claims=tuple(_claims()),
     metric="elapsed_s",
 )
 JMH = Study(

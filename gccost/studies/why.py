@@ -33,17 +33,13 @@ def _claims() -> Iterator[Claim]:
     yield Claim("X1a", "one-call-by-its-place", linear, AtLeast(margin=1.0), old)
     # The records of a span of 8-byte objects take over 48 KB, which fills or exceeds a first-level
     # cache. We think that it makes the last calls in random order more expensive.
-    shuffled, descending = (
-        SlopeRatio(
-            f"AttachFinalizer/order={order}/bytes=16", "AttachFinalizer/order=ascending/bytes=16"
-        )
-        for order in ("shuffled", "descending")
-    )
+    ascending = "AttachFinalizer/order=ascending/bytes=16"
+    shuffled = SlopeRatio("AttachFinalizer/order=shuffled/bytes=16", ascending)
+    descending = SlopeRatio("AttachFinalizer/order=descending/bytes=16", ascending)
     yield Claim("X1b", "the-order", shuffled, Between(low=0.4, high=0.6), old)
     yield Claim("X1c", "the-order", descending, AtMost(), old)
-    cleanup, finalizer = (
-        f"Attach{what}/order=ascending/bytes=48" for what in ("Cleanup", "Finalizer")
-    )
+    cleanup = "AttachCleanup/order=ascending/bytes=48"
+    finalizer = "AttachFinalizer/order=ascending/bytes=48"
     yield Claim("X5", "half-the-price", Ratio(cleanup, finalizer, "call_ns"), AtLeast(), new)
 
 
