@@ -175,8 +175,8 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 def replay(only: str, *, opens: bool) -> None:
     """Run the notebooks on the recorded runs, and write the report.
 
-    Needs neither Go nor a C compiler. Rewrites the notebooks, the README's picture in
-    notebooks/ and docs/artifact.md; if nothing has changed, they are identical to the byte.
+    Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
+    notebooks/; if nothing has changed, they are identical to the byte.
     """
     from gccost.showing import reporting
 

@@ -32,6 +32,7 @@ LOCKS = sorted(ROOT.glob("locks/*.lock"))
 BASE, TESTS = "locks/requirements.lock", "locks/test.lock"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DECLARED = {Requirement(text).name for text in PROJECT["dependencies"]}
+RUN_BY = "".join((ROOT / name).read_text() for name in ("Makefile", "scripts/setup"))
 # Packages that conda-forge names differently from PyPI.
 CONDA_NAMES = yaml.safe_load((ROOT / "scripts" / "conda-names.yml").read_text())
 # Packages in the conda environment only: compilers and installation tools.
@@ -62,6 +63,23 @@ def test_every_import_is_a_declared_dependency():
     packages = metadata.packages_distributions()
     for name in roots & packages.keys() - sys.stdlib_module_names:
         assert DECLARED & {canonicalize_name(package) for package in packages[name]}, name
+
+
+# What is run, not imported.
+COMMANDS = {"jupyterlab", "uv"}
+
+
+def test_every_declared_dependency_is_imported_or_run():
+    text = "".join(path.read_text() for path in (ROOT / "gccost").rglob("*.py"))
+    for path in paths.NOTEBOOKS.glob("*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        text += "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    roots = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.M))
+    packages = metadata.packages_distributions()
+    imported = {canonicalize_name(name) for root in roots for name in packages.get(root, ())}
+    run = {name for name in COMMANDS if re.search(rf"\b{name}\b", RUN_BY)}
+    assert run == COMMANDS
+    assert DECLARED - imported == COMMANDS
 
 
 def test_conda_pins_the_locked_direct_dependencies():
