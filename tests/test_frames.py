@@ -70,7 +70,9 @@ def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifa
     listed = re.findall(r"(?m)^\| ([A-Z]\d+\w?) \|.* \| (.+) \|$", appendix(rows, shown.values()))
     assert [claim for claim, _ in listed] == list(CLAIMS)
     today = {row.claim.id: row.said for row in rows if row.toolchain == f"Go {TODAY_GO}"}
-    assert {claim: today[claim] for claim, text in listed if f"**{today.get(claim)}**" in text} == today
+    assert {
+        claim: today[claim] for claim, text in listed if f"**{today.get(claim)}**" in text
+    } == today
 
 
 @pytest.mark.parametrize("name", ["lemire", "addcleanup", "siebenmann", "weimer", "remedies"])
