@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Protocol
 
 from gccost import paths
@@ -18,6 +17,9 @@ from gccost.cases.cases import Study
 from gccost.cases.jobs import Build
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
+from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring.jdks import Jdk
+from gccost.measuring.toolchains import Toolchain
 from gccost.progress import Say
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -30,63 +32,116 @@ class Compiler(Protocol):
     def version(self) -> str: ...
 
 
-@dataclass(frozen=True)
-class Tools:
-    """A study's tools: those found, and why others are missing."""
-
-    toolchains: Mapping[str, Any]  # a Toolchain of Go or a Jdk, by release
-    compiler: Compiler | None
-    missing: Mapping[str, str]  # release -> why
-
-
-@dataclass(frozen=True)
-class Language:
+class Language(Protocol):
     """What finds a language's tools and builds its programs."""
 
     folder: Path  # of its programs
     compiles_with: str  # the compiler's kind, in words
-    layouts: int  # of each program in a pack; with more, a pack of everything is over 60 MB
-    releases: ModuleType  # finds and fetches toolchains
-    programs: ModuleType  # hashes and builds them
-    compiler: Callable[[Iterable[str], Say], Compiler]  # of these programs, for all releases
+    layouts: int  # of each program in a pack; with more, a pack of all is over 60 MB
+
+    def find(self, release: str) -> Any | None:
+        """The toolchain of a release; None if it is not on this machine."""
+
+    def fetch(self, release: str, say: Say) -> Any:
+        """Like `find`, but downloads the release if it is missing. Raises MissingTool."""
+
+    def compiler(self, programs: Iterable[str], say: Say) -> Compiler:
+        """What compiles these programs for all releases. Raises MissingTool."""
 
     def build(
-        self,
-        what: Build,
-        toolchain: Any,
-        compiler: Any,
-        layout: int,
-        into: Path,
-        run: Run,
+        self, what: Build, toolchain: Any, compiler: Any, layout: int, into: Path, run: Run
     ) -> Path:
         """Build a program with a numbered layout, and return the program of `sampler.sample`.
 
         `run` runs the command.
         """
-        if self.programs is java:  # classes have no layout
-            return java.build(what.program, compiler, run)
+
+    def shuffles_layout(self, toolchain: Any) -> bool:
+        """Whether each round's program has a new layout."""
+
+    def jvm(self, toolchain: Any) -> Path | None:
+        """The JVM that runs the programs of a toolchain; None for Go."""
+
+    def jvm_build(self, toolchain: Any) -> str:
+        """What a run says of that JVM; empty for Go, whose releases say all."""
+
+
+class Go:
+    """Programs in Go, with C."""
+
+    folder = paths.GOSRC
+    compiles_with = "C compiler"
+    layouts = 3
+
+    def find(self, release: str) -> Toolchain | None:
+        return toolchains.find(release)
+
+    def fetch(self, release: str, say: Say) -> Toolchain:
+        return toolchains.fetch(release, say)
+
+    def compiler(self, programs: Iterable[str], say: Say) -> Compiler:
+        compiler = ccompilers.fetch(say)
+        builds.fetch_modules(programs)
+        if any(map(builds.in_node, programs)):
+            nodejs.fetch(say)
+        return compiler
+
+    def build(
+        self,
+        what: Build,
+        toolchain: Toolchain,
+        compiler: CCompiler,
+        layout: int,
+        into: Path,
+        run: Run,
+    ) -> Path:
         return builds.build(what.program, toolchain, compiler, layout, into, run, what.runtime)
 
+    def shuffles_layout(self, toolchain: Toolchain) -> bool:
+        return builds.shuffles_layout(toolchain)
 
-def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
-    compiler = ccompilers.fetch(say)
-    builds.fetch_modules(programs)
-    if any(map(builds.in_node, programs)):
-        nodejs.fetch(say)
-    return compiler
+    def jvm(self, toolchain: Toolchain) -> None:
+        return None
 
-
-def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
-    compiler = jdks.javac()
-    if java.JMH in programs:
-        jdks.jmh(say)
-    return compiler
+    def jvm_build(self, toolchain: Toolchain) -> str:
+        return ""
 
 
-_BY_KEY = {
-    "go": Language(paths.GOSRC, "C compiler", 3, toolchains, builds, _go_compiler),
-    "jdk": Language(paths.JAVASRC, "javac", 1, jdks, java, _java_compiler),
-}
+class Java:
+    """Programs in Java, whose classes have no layout: each JVM compiles them while it runs."""
+
+    folder = paths.JAVASRC
+    compiles_with = "javac"
+    layouts = 1
+
+    def find(self, release: str) -> Jdk | None:
+        return jdks.find(release)
+
+    def fetch(self, release: str, say: Say) -> Jdk:
+        return jdks.fetch(release, say)
+
+    def compiler(self, programs: Iterable[str], say: Say) -> Compiler:
+        compiler = jdks.javac()
+        if java.JMH in programs:
+            jdks.jmh(say)
+        return compiler
+
+    def build(
+        self, what: Build, toolchain: Jdk, compiler: Jdk, layout: int, into: Path, run: Run
+    ) -> Path:
+        return java.build(what.program, compiler, run)
+
+    def shuffles_layout(self, toolchain: Jdk) -> bool:
+        return True
+
+    def jvm(self, toolchain: Jdk) -> Path:
+        return toolchain.java
+
+    def jvm_build(self, toolchain: Jdk) -> str:
+        return toolchain.build
+
+
+_BY_KEY: Mapping[str, Language] = {"go": Go(), "jdk": Java()}
 
 
 def of_release(release: str) -> Language:
@@ -99,14 +154,13 @@ def of(study: Study) -> Language:
     return of_release(study.document)
 
 
-def jvm(toolchain: Any) -> Path | None:
-    """The JVM that runs the programs of a toolchain; None for Go."""
-    return toolchain.java if isinstance(toolchain, jdks.Jdk) else None
+@dataclass(frozen=True)
+class Tools:
+    """A study's tools: those found, and why others are missing."""
 
-
-def jvm_build(toolchain: Any) -> str:
-    """What a run says of the JVM of a toolchain; empty for Go, whose releases say all."""
-    return toolchain.build if isinstance(toolchain, jdks.Jdk) else ""
+    toolchains: Mapping[str, Any]  # a Toolchain of Go or a Jdk, by release
+    compiler: Compiler | None
+    missing: Mapping[str, str]  # release -> why
 
 
 def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:
@@ -116,16 +170,16 @@ def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True
     """
     language = of(study)
     releases = list(releases)
+    programs = {job["program"] for job in study.jobs.values()}
     try:
-        compiler = language.compiler({job["program"] for job in study.jobs.values()}, say)
+        compiler = language.compiler(programs, say)
     except MissingTool as error:
         return Tools({}, None, dict.fromkeys(releases, str(error)))
     present = {}
     missing = {}
     for release in releases:
         try:
-            known = language.releases
-            toolchain = known.fetch(release, say) if fetch else known.find(release)
+            toolchain = language.fetch(release, say) if fetch else language.find(release)
         except DiskFull:
             raise
         except GccostError as error:

@@ -71,7 +71,8 @@ class Plan:
 
     def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> list[Sample]:
         """Run a job in a fresh process."""
-        java = languages.jvm(self.toolchains[job["release"]])
+        language = languages.of_release(job["release"])
+        java = language.jvm(self.toolchains[job["release"]])
         return sampler.sample(job, binary, scratch, java=java, profile=profile)
 
     def rounds(self, job: Job) -> int:
@@ -120,8 +121,8 @@ def plan(
         made.missing.update(tools.missing)
         made.toolchains.update(tools.toolchains)
         for release, toolchain in tools.toolchains.items():
-            made.random_layouts[release] = language.programs.shuffles_layout(toolchain)
-            if jvm := languages.jvm_build(toolchain):
+            made.random_layouts[release] = language.shuffles_layout(toolchain)
+            if jvm := language.jvm_build(toolchain):
                 made.compilers[release] = jvm
         if tools.compiler is not None:
             made.compiler[language.compiles_with] = tools.compiler
@@ -141,7 +142,7 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
     """
     first = {job["release"]: job for job in reversed(wanted)}
     with suppress(GccostError):
-        if all(languages.of_release(release).releases.find(release) for release in first):
+        if all(languages.of_release(release).find(release) for release in first):
             return
     building = Semaphore(machine.allowed_cpus())
     tasks: dict[Future[None], str] = {}
@@ -152,9 +153,9 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
             language = languages.of_release(what.release)
             with suppress(GccostError, OSError):
                 compiler = language.compiler({what.program}, say)
-                release = language.releases.fetch(what.release, say)
+                toolchain = language.fetch(what.release, say)
                 with building:
-                    language.build(what, release, compiler, 1, Path(folder), group.run)
+                    language.build(what, toolchain, compiler, 1, Path(folder), group.run)
             done.set_result(None)
 
         for release, job in first.items():
