@@ -12,25 +12,22 @@ import os
 import re
 import signal
 import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
-import psutil
 from tqdm import tqdm
 
 from gccost import paths
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS, budget
 from gccost.cases.settings import Settings
-from gccost.errors import GccostError, MissingTool, refused
+from gccost.errors import GccostError, refused
 from gccost.files import write_whole
-from gccost.measuring import campaign, pack, planning, toolchains
+from gccost.measuring import pack, planning, toolchains
 from gccost.progress import PrintedProgress, Progress
 from gccost.run import runs
 from gccost.run.runs import Run
@@ -40,7 +37,6 @@ from gccost.showing import gokernel
 if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
-_PAGES = 95.0  # seconds for the pages of a report on two CPUs
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ENDED = {128 + each for each in _ENDS}  # exit codes, as a shell has them
 
@@ -143,7 +139,10 @@ def measure(budget_name: str, only: str) -> None:
     A run with the same sources, toolchains and machine gets further samples, and
     narrower intervals. Without such a run, begins one. An interrupted sitting is resumed.
     """
-    if not _measure(Settings("measure", budget(budget_name), only)):
+    from gccost import sitting
+
+    settings = Settings("measure", budget(budget_name), only)
+    if not sitting.measure(settings, _say, _progress):
         sys.exit(1)
 
 
@@ -157,15 +156,13 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
     Each call adds a sitting to your newest run; an interrupted sitting is resumed. If the
     sources, toolchains or machine have changed, begins a new run.
     """
-    from gccost.showing import reporting
+    from gccost import sitting
 
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
-        if not _measure(settings, _PAGES):
+        if not sitting.measure(settings, _say, _progress, sitting.PAGES):
             _say("studies that could not be measured are shown from a recorded run")
-        notebooks = _notebooks(settings)
-        with _progress("notebooks") as watched:
-            failed = reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
+        failed = _show(settings, opens=opens)
     _end(failed)
 
 
@@ -183,9 +180,7 @@ def replay(only: str, *, opens: bool) -> None:
     _recorded()
     settings = Settings("replay", only=only)
     with runs.exclusive(paths.report(), "writing the report"):
-        notebooks = _notebooks(settings)
-        with _progress("notebooks") as watched:
-            failed = reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
+        failed = _show(settings, opens=opens)
         reporting.keep(paths.report() / "notebooks", failed)
         reporting.write_documents(_chosen(), settings)
     _end(failed)
@@ -521,89 +516,19 @@ def _recorded() -> list[Run]:
 
 def _chosen(only: str = "") -> list[Study]:
     """The study of that name, or all of them."""
-    from gccost.studies import STUDIES, declared
+    from gccost.studies import chosen
 
-    return [declared(only)] if only else list(STUDIES.values())
-
-
-def _measure(settings: Settings, pages: float = 0.0) -> bool:
-    """Measure the chosen studies in one campaign; return whether all could be measured.
-
-    Leaves the seconds that the `pages` of the report will take. Studies whose tools are missing
-    are reported and skipped.
-    """
-    from gccost.judging import ratios
-    from gccost.judging.questions import questions
-
-    limit = settings.budget
-    for what in runs.skipped(paths.runs()):
-        _say(what)
-    together = [study for study in _chosen(settings.only) if settings.only or study.joins(limit)]
-    for study in together:
-        if study.on_request and (what := toolchains.absent(study.releases)):
-            _say(what)
-    with _progress("measuring") as watched:
-        standing = questions(together, limit)
-        plan = planning.plan(together, limit, standing, _say, progress=watched)
-        plan = replace(plan, budget=limit.left(_began(), time.time(), pages))
-        if limit.seconds:
-            _say(
-                f"{plan.budget.seconds:.0f} s are left for measuring: the {limit.name} budget has "
-                f"{limit.seconds:.0f} s, and the pages will take about {pages:.0f} s"
-            )
-        for release, why in plan.missing.items():
-            _say(f"{versions.title(release)} is skipped. {why}")
-        if why := campaign.why_anew(plan):
-            _say(why)
-        try:
-            before = _widths(campaign.find(plan), together)
-            run = campaign.measure(plan, watched, again=True)
-        except MissingTool as error:
-            _say(str(error))
-            return False
-    ratios.write(run, _chosen())
-    lacking = [study.name for study in together if study.name not in run.studies]
-    for name in lacking:
-        _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
-    for name, whys in run.manifest()["failed"].items():
-        _say(f"{name} failed: {whys[0]}")
-    click.echo(_measured(plan, run))
-    for at, half in _widths(run, together).items():
-        if before.get(at, math.inf) < math.inf:
-            _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
-    return not lacking
+    return chosen(only)
 
 
-def _began() -> float:
-    """When the command began, in Unix seconds: `make` says it, because it sets up first."""
-    with suppress(ValueError):
-        return float(os.environ.get("GCCOST_BEGAN", ""))
-    return psutil.Process().create_time()
+def _show(settings: Settings, *, opens: bool) -> Mapping[str, GccostError]:
+    """Write the report, and return the errors of the notebooks that failed."""
+    from gccost import sitting
+    from gccost.showing import reporting
 
-
-def _measured(plan: planning.Plan, run: Run) -> str:
-    """What a campaign has measured, and why it ended."""
-    from gccost.showing.notice import effort
-
-    standing = plan.standing(run)
-    verdicts = ""
-    if standing.verdicts:
-        verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
-    because = run.manifest()["finished"][plan.budget.name]["because"]
-    return f"{verdicts}{effort(run)} ({because}); saved in {run.name}"
-
-
-def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], float]:
-    """The relative half-widths of headline figures in a run, by claim and release."""
-    from gccost.costs.recording import Recording
-    from gccost.judging import ledger
-
-    if run is None:
-        return {}
-    recordings = {s.name: Recording(s, run) for s in studies if s.name in run.studies}
-    rows = ledger.rows(recordings, studies)
-    known = [row for row in rows if row.claim.headline and row.estimate.rounds]
-    return {(row.claim.id, row.toolchain): row.estimate.half_width for row in known}
+    notebooks = sitting.notebooks(settings, _say)
+    with _progress("notebooks") as watched:
+        return reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
 
 
 def _progress(name: str) -> AbstractContextManager[Progress]:
@@ -613,25 +538,6 @@ def _progress(name: str) -> AbstractContextManager[Progress]:
     if sys.stderr.isatty():
         return progress.bar(name)
     return nullcontext(PrintedProgress(f"{name}: "))
-
-
-def _notebooks(settings: Settings) -> list[Path]:
-    """The notebooks to show, in order: the results first, then chapters with recordings."""
-    from gccost.judging.opening import is_shown
-    from gccost.showing import results
-
-    chapters = {results.RESULTS, results.LEDGER}
-    if not settings.only:
-        chapters.add(results.WILD)
-    for study in _chosen(settings.only):
-        if is_shown(study, settings.mode):
-            chapters.update(study.notebooks)
-        else:
-            _say(f"{study.chapter} is skipped; measure it with make measure ONLY={study.name}")
-    notebooks = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
-    for chapter in sorted(chapters.difference(p.stem for p in notebooks)):
-        _say(f"there is no chapter notebooks/{chapter}.ipynb, so the report lacks its study")
-    return notebooks if settings.only else notebooks + sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
 
 
 def _say(text: str) -> None:

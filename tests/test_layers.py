@@ -16,7 +16,7 @@ LAYERS = (
     {"costs", "measuring"},
     {"judging"},
     {"showing", "studies"},
-    {"check", "explain", "notebook"},
+    {"check", "explain", "notebook", "sitting"},
     {"cli"},
     {"__main__"},
 )

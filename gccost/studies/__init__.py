@@ -40,3 +40,8 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 def declared(name: str) -> Study:
     """The study of that name. Raises GccostError, naming the nearest, if there is none."""
     return one_of(STUDIES, name, "study")
+
+
+def chosen(only: str = "") -> list[Study]:
+    """The study of that name, or all of them."""
+    return [declared(only)] if only else list(STUDIES.values())
