@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_ENDED = {128 + each for each in _ENDS}  # exit codes, as a shell has them
+_ENDED = {128 + number for number in _ENDS}  # exit codes, as a shell has them
 
 
 class _Command(click.Command):
@@ -82,22 +82,22 @@ def _ended_by_one_signal() -> Iterator[None]:
     Later ones are ignored, because they would end the cleanup. What is ignored stays so, as
     SIGHUP is under nohup.
     """
-    before = {each: signal.getsignal(each) for each in _ENDS}
+    before = {number: signal.getsignal(number) for number in _ENDS}
 
-    def end(number: int, frame: object) -> None:
-        for each in _ENDS:
-            signal.signal(each, lambda *_: None)  # SIG_IGN prints a traceback if one is pending
-        sys.exit(128 + number)
+    def end(received: int, frame: object) -> None:
+        for number in _ENDS:
+            signal.signal(number, lambda *_: None)  # SIG_IGN prints a traceback if one is pending
+        sys.exit(128 + received)
 
-    for each in _ENDS:
-        if before[each] is not signal.SIG_IGN:
-            signal.signal(each, end)
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, end)
     try:
         yield
     finally:
-        for each in _ENDS:
-            if signal.getsignal(each) is end:
-                signal.signal(each, before[each])
+        for number, handler in before.items():
+            if signal.getsignal(number) is end:
+                signal.signal(number, handler)
 
 
 def _stopped(ctx: click.Context) -> str:
@@ -195,10 +195,11 @@ def fetch(only: str) -> None:
     today's Go release or that of the first document is unavailable.
     """
     chosen = [study for study in _chosen(only) if only or not study.on_request]
+    *_, largest = BUDGETS.values()
     with _progress("fetching") as watched:
-        plan = planning.plan(chosen, list(BUDGETS.values())[-1], say=_say, progress=watched)
-    for release, why in plan.missing.items():
-        _say(f"{versions.title(release)} is skipped. {why}")
+        plan = planning.plan(chosen, largest, say=_say, progress=watched)
+    for release, reason in plan.missing.items():
+        _say(f"{versions.title(release)} is skipped. {reason}")
     for go in (versions.TODAY_GO, versions.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
     if not only:
@@ -261,26 +262,32 @@ def agree(name: str) -> None:
     own = runs.all_runs(paths.runs())
     if not own:
         raise GccostError("there is no run to compare", "data/runs", "measure one: make report")
-    other = counterpart(own[-1], _chosen(), name)
-    found = agreement(own[-1], other, _chosen())
+    newest = own[-1]
+    other = counterpart(newest, _chosen(), name)
+    found = agreement(newest, other, _chosen())
     click.echo(f"recorded: {other.name}, {machine_of(other)}")
     click.echo(found.round(3).to_string(index=False, na_rep="–"))
-    if not is_of_one_cpu(own[-1], other):
+    if not is_of_one_cpu(newest, other):
         click.echo(
-            f"This run was measured on another CPU, {machine_of(own[-1])}. The factors between two "
+            f"This run was measured on another CPU, {machine_of(newest)}. The factors between two "
             "models of CPU cannot be judged."
         )
         return
-    outside, expected = (~found["inside"]).sum(), by_chance(found)
-    contradictions, compared = found["contradicts"].sum(), found["value"].count()
+    figures = found["inside"].count()
+    outside = (~found["inside"]).sum()
+    expected = by_chance(found)
+    contradictions = found["contradicts"].sum()
+    compared = found["value"].count()
     click.echo(
-        f"outside their tolerances: {outside} of {found['inside'].count()} figures (by chance up "
+        f"outside their tolerances: {outside} of {figures} figures (by chance up "
         f"to {expected}); contradicting the recorded run: {contradictions} of {compared} verdicts; "
         f"without a figure in your run: {len(found) - compared}"
     )
-    if (busy.delays(samples.of_run(own[-1]).frame) > busy.BUSY).any():
+    delays = busy.delays(samples.of_run(newest).frame)
+    if (delays > busy.BUSY).any():
         click.echo("other programs kept the machine busy; measure while nothing else runs")
-    sys.exit(1 if outside > expected or contradictions else 0)
+    if outside > expected or contradictions:
+        sys.exit(1)
 
 
 @main.command()
@@ -311,7 +318,8 @@ def explain(profile: str, as_json: bool, limit: float) -> None:
     from gccost import explain as explanation
 
     answer = explanation.explain(explanation.load(profile))
-    click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
+    text = "\n".join(explanation.lines(answer))
+    click.echo(json.dumps(answer, indent=2) if as_json else text)
     if answer["share"] > limit:
         _say(f"{profile}: {answer['share']:.2%} is above the limit of {limit:.2%}")
         sys.exit(3)
@@ -368,15 +376,17 @@ def check(
     """
     from gccost import check as checking
 
+    names = [*checking.RULES, checking.ANY]
     for rule in rules:
-        if rule not in (*checking.RULES, checking.ANY):
-            known = ", ".join((*checking.RULES, checking.ANY))
-            raise click.BadParameter(f"there is no rule {rule!r}: name one of {known}")
+        if rule not in names:
+            raise click.BadParameter(f"there is no rule {rule!r}: name one of {', '.join(names)}")
     answer = checking.check(folder.resolve(), patterns, release, tags, _say)
     text = "\n".join(map(escaped, checking.lines(answer)))  # names of files are the module's
     click.echo(json.dumps(answer, indent=2) if as_json else text)
-    found = {finding["rule"] for finding in answer["findings"]}
-    if failing := found if checking.ANY in rules else found.intersection(rules):
+    failing = {finding["rule"] for finding in answer["findings"]}
+    if checking.ANY not in rules:
+        failing.intersection_update(rules)
+    if failing:
         _say(f"{folder}: found {', '.join(sorted(failing))}")
         sys.exit(3)
 
@@ -397,8 +407,10 @@ def read_results(files: tuple[str, ...], metric: str) -> None:
     results = reading.read(*files)
     cases = results.groupby(results.attrs["keys"], dropna=False, sort=False)
     costs = cases.apply(cost, metric)[VALUES]
-    shown = costs[VALUES[:3]].map(lambda value: "–" if math.isnan(value) else plain(value))
-    table = shown.assign(n=costs["n"]).rename(columns={"value": metric}).reset_index()
+    numbers = costs[VALUES[:3]]
+    table = numbers.map(lambda value: "–" if math.isnan(value) else plain(value))
+    table["n"] = costs["n"]
+    table = table.rename(columns={"value": metric}).reset_index()
     click.echo(table.to_string(index=False))
 
 
@@ -419,10 +431,11 @@ def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
     programs. Each call of run adds a sitting. Copy the archive that it writes back, and add it
     here with gccost add.
     """
-    chosen = [study for name in names for study in _chosen(name)]
-    chosen = chosen or [study for study in _chosen() if not study.on_request]
-    limit = budget(budget_name)
-    pack.make(chosen, limit, output, _say)
+    if names:
+        chosen = [study for name in names for study in _chosen(name)]
+    else:
+        chosen = [study for study in _chosen() if not study.on_request]
+    pack.make(chosen, budget(budget_name), output, _say)
 
 
 @main.command("fleet")
@@ -548,5 +561,6 @@ def _say(text: str) -> None:
 def _end(failed: Mapping[str, GccostError]) -> None:
     """Raise GccostError if notebooks failed."""
     if failed:
-        whys = "\n".join(map(str, failed.values()))
-        raise GccostError(f"the pages of {', '.join(sorted(failed))} are incomplete:\n{whys}")
+        pages = ", ".join(sorted(failed))
+        reasons = "\n".join(map(str, failed.values()))
+        raise GccostError(f"the pages of {pages} are incomplete:\n{reasons}")

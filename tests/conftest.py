@@ -19,10 +19,11 @@ from measured import made  # noqa: F401 - the session's report, a fixture
 from gccost.cases import jobs
 from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
-from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
-from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring import builds, jdks, toolchains
+from gccost.measuring import tools as compilers
 from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain
+from gccost.measuring.tools import CCompiler
 
 # A background process ignores Ctrl-C, and one under nohup SIGHUP, and their children inherit
 # that, so tests that interrupt a command would wait forever.
@@ -145,7 +146,7 @@ def bare(monkeypatch, tmp_path) -> Iterator[Path]:
     """A machine without compilers, caches or network; returns its PATH folder."""
 
     def forget() -> None:
-        for module in (toolchains, ccompilers, standins):
+        for module in (toolchains, compilers):
             for look in vars(module).values():
                 if hasattr(look, "cache_clear"):
                     look.cache_clear()
@@ -157,7 +158,7 @@ def bare(monkeypatch, tmp_path) -> Iterator[Path]:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     for name in ("PIP_FIND_LINKS", "CC", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(standins, "FOLDER", tmp_path / "standins")
+    monkeypatch.setattr(compilers, "FOLDER", tmp_path / "standins")
     forget()
     yield path
     forget()
@@ -181,7 +182,7 @@ def machine(monkeypatch, tmp_path) -> FakeMachine:
         toolchains, "find", lambda release: None if release in fake.missing else fake.fetch(release)
     )
     compiler = CCompiler(("cc",), "cc 1.0", "system")
-    monkeypatch.setattr(ccompilers, "fetch", lambda say: compiler)
+    monkeypatch.setattr(compilers, "c_compiler", lambda say: compiler)
     monkeypatch.setattr(builds, "fetch_modules", lambda programs: None)
     monkeypatch.setattr(builds, "build", fake.build)
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))

@@ -7,7 +7,9 @@ layout, so that the spread between rounds includes the effect.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -25,9 +27,9 @@ from gccost.cases.sources import DIFF, NATIVE, hash_of_go, module, sources
 from gccost.cases.versions import number, title
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
-from gccost.measuring import machine, nodejs
-from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring import machine, tools
 from gccost.measuring.toolchains import OLDEST_WITH_MODULES, Toolchain, find_driver
+from gccost.measuring.tools import CCompiler
 from gccost.processes import Environment
 from gccost.progress import Progress, until_done
 
@@ -35,6 +37,14 @@ T = TypeVar("T")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain
 _LIBRARY = "library"  # and to a library in the module cache
+RUNNER = "run.js"  # starts a program; in its folder it means that it is built for WebAssembly
+_WASM = {"GOOS": "js", "GOARCH": "wasm", "CGO_ENABLED": "0"}
+# Both a shell and Node.js run it. Then what wasm_exec.js expects, which a page has by itself.
+_HEAD = """#!/bin/sh
+":" //; exec "$(command -v {node} || echo node)" "$0" "$@"
+Object.assign(globalThis, {require, fs: require("fs"), path: require("path")});
+globalThis.crypto ??= require("crypto").webcrypto;
+"""
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
@@ -59,7 +69,7 @@ def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
 
 def in_node(program: str) -> bool:
     """Whether a program is built for WebAssembly, and run by Node.js."""
-    return (paths.GOSRC / program / nodejs.RUNNER).exists()
+    return (paths.GOSRC / program / RUNNER).exists()
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
@@ -162,7 +172,7 @@ def build(
     would be two thirds of a pack; profiles name functions without them.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
-    A program for Node.js becomes an executable script; see `gccost.measuring.nodejs`.
+    A program for Node.js becomes an executable script; see `make_executable`.
 
     Raises DiskFull (a GccostError) on a nearly full disk. This is not a fault of the program or
     the toolchain, so callers that record faults must not catch it.
@@ -171,7 +181,7 @@ def build(
     package = (paths.GOSRC / program).relative_to(folder)
     environment, arguments = _options(toolchain, layout, into)
     if in_node(program):
-        environment |= nodejs.ENVIRONMENT
+        environment |= _WASM
     if number(toolchain.version) < OLDEST_WITH_MODULES:
         # For each release its own, because releases build at the same time.
         folder = _gopath_copy(program, into / f"{program}-go{toolchain.version}-{layout}-gopath")
@@ -188,9 +198,33 @@ def build(
     where = f"gosrc/{program} with Go {toolchain.version}"
     _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
     if in_node(program):
-        runner = paths.GOSRC / program / nodejs.RUNNER
-        nodejs.make_executable(binary, toolchain.goroot, runner)
+        runner = paths.GOSRC / program / RUNNER
+        make_executable(binary, toolchain.goroot, runner)
     return binary
+
+
+def make_executable(binary: Path, goroot: Path, runner: Path) -> None:
+    """Replace a program's WebAssembly by a script that runs it in Node.js.
+
+    The script has the release's wasm_exec.js, the program, and what starts it. Where the Node.js
+    that was found is not there, that on PATH runs it.
+    """
+    # Go 1.24 moved the file.
+    places = [goroot / folder / "wasm" / "wasm_exec.js" for folder in ("lib", "misc")]
+    support = next(filter(Path.is_file, places), None)
+    if support is None:
+        raise MissingTool(
+            "this Go has no wasm_exec.js",
+            str(goroot),
+            "name Go 1.24 or later: downloads of older releases lack it",
+        )
+    node = tools.find_node()
+    program = f'const program = "{base64.b64encode(binary.read_bytes()).decode()}";\n'
+    with writing(binary):
+        scripts = (each.read_text(encoding="utf-8") for each in (support, runner))
+        head = _HEAD.replace("{node}", shlex.quote(node.command if node else "node"))
+        binary.write_text(head + program + "\n".join(scripts), encoding="utf-8")
+        binary.chmod(0o755)
 
 
 def _options(toolchain: Toolchain, layout: int, into: Path) -> tuple[Environment, list[str]]:

@@ -16,10 +16,10 @@ from gccost.cases import versions
 from gccost.cases.cases import Study
 from gccost.cases.jobs import Build
 from gccost.errors import DiskFull, GccostError, MissingTool
-from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
-from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring import builds, java, jdks, toolchains, tools
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.toolchains import Toolchain
+from gccost.measuring.tools import CCompiler
 from gccost.progress import Say
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,10 +80,10 @@ class Go:
         return toolchains.fetch(release, say)
 
     def compiler(self, programs: Iterable[str], say: Say) -> Compiler:
-        compiler = ccompilers.fetch(say)
+        compiler = tools.c_compiler(say)
         builds.fetch_modules(programs)
         if any(map(builds.in_node, programs)):
-            nodejs.fetch(say)
+            tools.node(say)
         return compiler
 
     def build(
@@ -163,7 +163,7 @@ class Tools:
     missing: Mapping[str, str]  # release -> why
 
 
-def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:
+def tools_of(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:
     """Find a study's tools for the releases, downloading missing ones if `fetch`.
 
     A release that cannot be fetched, or whose toolchain is damaged, is left out.

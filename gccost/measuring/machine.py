@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gccost import paths, processes
-from gccost.measuring import ccompilers
+from gccost.measuring import tools
 from gccost.run.manifest import Description
 
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
@@ -38,7 +38,7 @@ def describe() -> Description:
     stepping and caches distinguish them.
     """
     memory = _memory()
-    compiler = ccompilers.find()
+    compiler = tools.find_c_compiler()
     commit, dirty = _commit()
     return {
         "cpu": _cpu(),

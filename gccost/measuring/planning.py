@@ -117,7 +117,7 @@ def plan(
     for study in studies:
         language, wanted = languages.of(study), fits_here[study.name]
         releases = dict.fromkeys(job["release"] for job in wanted)
-        made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
+        made.tools[study.name] = tools = languages.tools_of(study, releases, say, fetch=fetch)
         made.missing.update(tools.missing)
         made.toolchains.update(tools.toolchains)
         for release, toolchain in tools.toolchains.items():
