@@ -407,10 +407,8 @@ def read_results(files: tuple[str, ...], metric: str) -> None:
     results = reading.read(*files)
     cases = results.groupby(results.attrs["keys"], dropna=False, sort=False)
     costs = cases.apply(cost, metric)[VALUES]
-    numbers = costs[VALUES[:3]]
-    table = numbers.map(lambda value: "–" if math.isnan(value) else plain(value))
-    table["n"] = costs["n"]
-    table = table.rename(columns={"value": metric}).reset_index()
+    shown = costs[VALUES[:3]].map(lambda value: "–" if math.isnan(value) else plain(value))
+    table = shown.assign(n=costs["n"]).rename(columns={"value": metric}).reset_index()
     click.echo(table.to_string(index=False))
 
 

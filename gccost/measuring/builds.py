@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from filelock import FileLock
 
@@ -35,6 +35,7 @@ from gccost.progress import Progress, until_done
 
 T = TypeVar("T")
 Run = Callable[..., subprocess.CompletedProcess[str]]
+_OVERLAY = "overlay.json"  # it is written last: if it exists, so does the rest
 _GOROOT = "goroot"  # the name of the link to the toolchain
 _LIBRARY = "library"  # and to a library in the module cache
 RUNNER = "run.js"  # starts a program; in its folder it means that it is built for WebAssembly
@@ -53,16 +54,19 @@ def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
 
     Raises MissingTool if it cannot, for example offline.
     """
-    for folder in {module(program) for program in programs} - {paths.GOSRC}:
+    folders = {module(program) for program in programs}
+    for folder in folders - {paths.GOSRC}:
+        place = f"gosrc/{folder.name}"
         driver = find_driver()
         if driver is None:
-            raise MissingTool("there is no Go to fetch libraries with", f"gosrc/{folder.name}")
-        done = run([str(driver.go), "mod", "download"], cwd=folder, env=driver.environment())
+            raise MissingTool("there is no Go to fetch libraries with", place)
+        command = [str(driver.go), "mod", "download"]
+        done = run(command, cwd=folder, env=driver.environment())
         if done.returncode:
-            why = done.stderr.strip().splitlines()[:1]
+            first_line = "".join(done.stderr.strip().splitlines()[:1])
             raise MissingTool(
-                f"the libraries cannot be fetched from the Go module proxy ({''.join(why)})",
-                f"gosrc/{folder.name}",
+                f"the libraries cannot be fetched from the Go module proxy ({first_line})",
+                place,
                 "run `make measure` when online",
             )
 
@@ -77,17 +81,50 @@ def shuffles_layout(toolchain: Toolchain) -> bool:
     return number(toolchain.version) >= (1, 23)
 
 
+class _Overlay(NamedTuple):
+    """What a Go command of a module writes: an overlay.json, next to a link to `linked`."""
+
+    name: str
+    module: Path
+    package: str
+    arguments: list[str]
+    linked: Path | None
+    where: str
+    hint: str
+
+    @property
+    def folder(self) -> Path:
+        # An overlay names files by their absolute paths: through a link, or after a move, it
+        # would replace nothing, and Go would not say so.
+        overlays = (paths.CACHE / "overlays").resolve()
+        places = f"{overlays}\0{self.module.resolve()}"
+        place = hashlib.sha256(places.encode()).hexdigest()[:8]
+        return overlays / f"{self.name}-{place}"
+
+    def is_whole(self) -> bool:
+        """Whether it is there, and what it links has not moved since."""
+        link = self.folder / (_GOROOT if self.linked else _LIBRARY)
+        if not (self.folder / _OVERLAY).exists() or not link.exists():
+            return False
+        return link.resolve() == (self.linked or link).resolve()
+
+
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
     """The -overlay file that gives a toolchain another runtime, written if it is missing.
 
     Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay. Raises
     GccostError if gosrc/overlay does not know the toolchain's source.
     """
-    name = f"go{toolchain.version}-{variant}-{hash_of_go([OVERLAY])[:12]}"
-    arguments = [f"./{OVERLAY}", "-variant", variant]
-    where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-    hint = "gosrc/overlay names the releases whose runtime it knows"
-    return _written(name, arguments, toolchain, paths.GOSRC, toolchain.goroot, run, where, hint)
+    wanted = _Overlay(
+        name=f"go{toolchain.version}-{variant}-{hash_of_go([OVERLAY])[:12]}",
+        module=paths.GOSRC,
+        package=f"./{OVERLAY}",
+        arguments=["-variant", variant],
+        linked=toolchain.goroot,
+        where=f"gosrc/{OVERLAY} with Go {toolchain.version}",
+        hint="gosrc/overlay names the releases whose runtime it knows",
+    )
+    return _written(wanted, toolchain, run)
 
 
 def with_slabs(program: str, toolchain: Toolchain, run: Run = processes.run) -> Path:
@@ -97,39 +134,30 @@ def with_slabs(program: str, toolchain: Toolchain, run: Run = processes.run) -> 
     if the library's source is not the one that the program's slabs.diff was written for.
     """
     folder = module(program)
-    name = f"{Path(program).name}-{hash_of_go([program])[:12]}"
-    arguments = [f"./{NATIVE}", (paths.GOSRC / program).relative_to(folder).as_posix()]
-    where, hint = f"gosrc/{program}", f"gosrc/{program}/{DIFF} names the library's file"
-    return _written(name, arguments, toolchain, folder, None, run, where, hint)
+    package = (paths.GOSRC / program).relative_to(folder)
+    wanted = _Overlay(
+        name=f"{package.name}-{hash_of_go([program])[:12]}",
+        module=folder,
+        package=f"./{NATIVE}",
+        arguments=[package.as_posix()],
+        linked=None,
+        where=f"gosrc/{program}",
+        hint=f"gosrc/{program}/{DIFF} names the library's file",
+    )
+    return _written(wanted, toolchain, run)
 
 
-def _written(
-    name: str,
-    command: list[str],
-    toolchain: Toolchain,
-    module: Path,
-    linked: Path | None,
-    run: Run,
-    where: str,
-    hint: str,
-) -> Path:
-    """The overlay.json that a Go command of a module writes, next to a link to `linked`."""
-    # An overlay names files by their absolute paths: through a link, or after a move, it would
-    # replace nothing, and Go would not say so.
-    places = [(paths.CACHE / "overlays").resolve(), module.resolve()]
-    place = hashlib.sha256("\0".join(map(str, places)).encode()).hexdigest()[:8]
-    name = f"{name}-{place}"
-    folder = places[0] / name
-    written, link = folder / "overlay.json", folder / (_GOROOT if linked else _LIBRARY)
+def _written(wanted: _Overlay, toolchain: Toolchain, run: Run) -> Path:
+    folder = wanted.folder
+    written = folder / _OVERLAY
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{name}.lock")):
-        # Written last: if it exists, so does the rest, unless what is linked has moved since.
-        if written.exists() and link.exists() and link.resolve() == (linked or link).resolve():
-            return written
-        package, *arguments = command
-        arguments = ["run", package, "-o", str(folder), *arguments]
-        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, hint, module)
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if not wanted.is_whole():
+            command = ["run", wanted.package, "-o", str(folder), *wanted.arguments]
+            environment = toolchain.environment()
+            place, hint = wanted.where, wanted.hint
+            _go(run, toolchain.go, command, environment, written, place, hint, wanted.module)
     return written
 
 
@@ -153,8 +181,10 @@ def _go(
             "see whether Go builds it in a shell: cd gosrc && go build ./...",
         ) from None
     if done.returncode != 0 or not result.exists():
-        cache = [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
-        raise failed_build(done, where, hint, [result.parent, *cache])
+        folders = [result.parent]
+        if cache := environment.get("GOCACHE"):
+            folders.append(Path(cache))
+        raise failed_build(done, where, hint, folders)
 
 
 def build(
@@ -267,9 +297,10 @@ def build_all(
     A link uses one core. The first build with a release and a runtime compiles their standard
     library; the others wait for it, because Go would compile it once for each of them.
     """
-    firsts: dict[tuple[str, str], Build] = {}
-    for each in wanted:
-        firsts.setdefault((each.release, each.runtime), each)
+    wanted = list(wanted)
+    firsts: dict[tuple[str, str], Build] = {}  # by release and runtime
+    for what in wanted:
+        firsts.setdefault((what.release, what.runtime), what)
     made: dict[Build, Future[T]] = {}
 
     def make(what: Build) -> T:
@@ -280,8 +311,8 @@ def build_all(
 
     # An interruption ends the builds first, then the threads.
     with ThreadPoolExecutor(machine.allowed_cpus()) as pool, processes.ProcessGroup() as group:
-        for each in dict.fromkeys([*firsts.values(), *wanted]):
-            made[each] = pool.submit(make, each)
+        for what in dict.fromkeys([*firsts.values(), *wanted]):
+            made[what] = pool.submit(make, what)
         tasks = {task: f"{what.program} on {title(what.release)}" for what, task in made.items()}
         until_done(tasks, progress, "building", "programs")
     return made

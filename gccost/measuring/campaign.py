@@ -58,13 +58,14 @@ Troubles = dict[str, list[str]]  # by case
 def fits(run: Run, plan: Plan) -> bool:
     """Whether a run has the plan's method, machine and programs, so that it can be resumed."""
     manifest = run.manifest()
-    return (
-        manifest["method"] == METHOD
-        and manifest["scale"] == plan.budget.scale
-        and manifest["fingerprint"] == plan.fingerprint == fingerprint(manifest["machine"])
-        and _agree(manifest["programs"], plan.programs)
-        and _agree(manifest["compilers"], plan.compilers)
-    )
+    if manifest["method"] != METHOD or manifest["scale"] != plan.budget.scale:
+        return False
+    if manifest["fingerprint"] != fingerprint(manifest["machine"]):
+        return False
+    if manifest["fingerprint"] != plan.fingerprint:
+        return False
+    is_of_programs = _agree(manifest["programs"], plan.programs)
+    return is_of_programs and _agree(manifest["compilers"], plan.compilers)
 
 
 def _agree(recorded: Mapping[str, str], now: Mapping[str, str]) -> bool:

@@ -138,16 +138,19 @@ def _build(plan: Plan, folder: Path, programs: Path) -> dict[str, list[str]]:
 def _manifest(plan: Plan) -> dict[str, Any]:
     """The content of pack.json, but for the builds."""
     described = plan.description
-    made = {name: described[name] for name in ("commit", "dirty")}
+    made = {"commit": described["commit"], "dirty": described["dirty"]}
     if compiler := plan.compiler.get("C compiler"):
         made["c_compiler"] = compiler.version
         made["c_compiler_source"] = compiler.source
+    studies = {}
+    for name, own in plan.studies.items():
+        studies[name] = sorted(plan.pool.keys() & own)
     return {
         "format": FORMAT,
         "needs": f"Linux on {described['architecture']}, and {described['libc']} or newer",
         "budget": plan.budget.name,
         "made": made,
-        "studies": {name: sorted(plan.pool.keys() & own) for name, own in plan.studies.items()},
+        "studies": studies,
         "programs": plan.programs,
         "compilers": {kind: compiler.version for kind, compiler in plan.compiler.items()},
         "random_layout": plan.random_layouts,
@@ -204,15 +207,18 @@ def load(folder: Path) -> Manifest:
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise GccostError(f"the pack is damaged: {error}", str(path), _UNPACK) from None
     if binary := next((folder / PROGRAMS).glob("*.test"), None):  # there is none of Java
-        try:
-            done = processes.run([str(binary), "-test.list=^$"], limit=60)
-            reason = done.stderr.strip() if done.returncode else ""
-        except OSError as error:
-            reason = error.strerror or str(error)
-        if reason:
+        if reason := _why_not_started(binary):
             hint = f"use {manifest['needs']}, and a disk that is not mounted noexec"
             raise GccostError(f"no program can be started here: {reason}", str(binary), hint)
     return manifest
+
+
+def _why_not_started(binary: Path) -> str:
+    try:
+        done = processes.run([str(binary), "-test.list=^$"], limit=60)
+    except OSError as error:
+        return error.strerror or str(error)
+    return done.stderr.strip() if done.returncode else ""
 
 
 @dataclass(frozen=True)

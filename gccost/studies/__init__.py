@@ -1,6 +1,8 @@
 """The studies: each module holds the cases and claims of a document or a question.
 
 To add a study, write its module. No other code branches on study names.
+It may import: the ground (errors, files, paths, processes, progress, stats), run, cases, costs,
+judging.
 """
 
 from __future__ import annotations
