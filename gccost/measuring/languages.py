@@ -1,4 +1,4 @@
-"""The languages: how each finds its tools and builds its programs.
+"""The languages: how each finds its tools, builds its programs and samples them.
 
 A study has one language, that of its document's release. No other code branches on the language.
 """
@@ -16,11 +16,13 @@ from gccost.cases import versions
 from gccost.cases.cases import Study
 from gccost.cases.jobs import Build
 from gccost.errors import DiskFull, GccostError, MissingTool
-from gccost.measuring import builds, java, jdks, toolchains, tools
+from gccost.measuring import builds, java, jdks, sampler, toolchains, tools
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.toolchains import Toolchain
 from gccost.measuring.tools import CCompiler
 from gccost.progress import Say
+from gccost.run.benchfmt import Sample
+from gccost.run.jobtable import Job
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -33,7 +35,7 @@ class Compiler(Protocol):
 
 
 class Language(Protocol):
-    """What finds a language's tools and builds its programs."""
+    """What finds a language's tools, builds its programs and samples them."""
 
     folder: Path  # of its programs
     compiles_with: str  # the compiler's kind, in words
@@ -59,11 +61,13 @@ class Language(Protocol):
     def shuffles_layout(self, toolchain: Any) -> bool:
         """Whether each round's program has a new layout."""
 
-    def jvm(self, toolchain: Any) -> Path | None:
-        """The JVM that runs the programs of a toolchain; None for Go."""
-
     def jvm_build(self, toolchain: Any) -> str:
-        """What a run says of that JVM; empty for Go, whose releases say all."""
+        """What a run says of a toolchain's JVM; empty for Go, whose releases say all."""
+
+    def sample(
+        self, job: Job, program: Path, toolchain: Any, scratch: Path, profile: Path | None
+    ) -> list[Sample]:
+        """Run a job in a fresh process; see `sampler.sample`."""
 
 
 class Go:
@@ -100,11 +104,13 @@ class Go:
     def shuffles_layout(self, toolchain: Toolchain) -> bool:
         return builds.shuffles_layout(toolchain)
 
-    def jvm(self, toolchain: Toolchain) -> None:
-        return None
-
     def jvm_build(self, toolchain: Toolchain) -> str:
         return ""
+
+    def sample(
+        self, job: Job, program: Path, toolchain: Toolchain, scratch: Path, profile: Path | None
+    ) -> list[Sample]:
+        return sampler.sample(job, program, scratch, profile=profile)
 
 
 class Java:
@@ -134,19 +140,22 @@ class Java:
     def shuffles_layout(self, toolchain: Jdk) -> bool:
         return True
 
-    def jvm(self, toolchain: Jdk) -> Path:
-        return toolchain.java
-
     def jvm_build(self, toolchain: Jdk) -> str:
         return toolchain.build
 
+    def sample(
+        self, job: Job, program: Path, toolchain: Jdk, scratch: Path, profile: Path | None
+    ) -> list[Sample]:
+        return sampler.sample(job, program, scratch, java=toolchain.java, profile=profile)
 
-_BY_KEY: Mapping[str, Language] = {"go": Go(), "jdk": Java()}
+
+BENCHES: dict[str, Language] = {"go": Go(), "jdk": Java()}
+"""What finds, builds and samples programs, by the key of their releases; tests have their own."""
 
 
 def of_release(release: str) -> Language:
     """The language of a release."""
-    return _BY_KEY[versions.key(release)]
+    return BENCHES[versions.key(release)]
 
 
 def of(study: Study) -> Language:

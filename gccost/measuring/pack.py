@@ -206,10 +206,10 @@ def load(folder: Path) -> Manifest:
             raise ValueError(f"it has format {manifest['format']}, not {FORMAT}")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise GccostError(f"the pack is damaged: {error}", str(path), _UNPACK) from None
-    if binary := next((folder / PROGRAMS).glob("*.test"), None):  # there is none of Java
-        if reason := _why_not_started(binary):
-            hint = f"use {manifest['needs']}, and a disk that is not mounted noexec"
-            raise GccostError(f"no program can be started here: {reason}", str(binary), hint)
+    binary = next((folder / PROGRAMS).glob("*.test"), None)  # there is none of Java
+    if binary and (reason := _why_not_started(binary)):
+        hint = f"use {manifest['needs']}, and a disk that is not mounted noexec"
+        raise GccostError(f"no program can be started here: {reason}", str(binary), hint)
     return manifest
 
 

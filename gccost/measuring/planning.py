@@ -17,7 +17,7 @@ from gccost.cases import jobs, sources, versions
 from gccost.cases.cases import Budget, Standing, Study
 from gccost.cases.jobs import Build
 from gccost.errors import GccostError
-from gccost.measuring import languages, machine, sampler, toolchains
+from gccost.measuring import languages, machine, toolchains
 from gccost.processes import ProcessGroup
 from gccost.progress import Progress, Say, until_done, unwatched
 from gccost.run.benchfmt import Sample
@@ -73,8 +73,8 @@ class Plan:
     def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> list[Sample]:
         """Run a job in a fresh process."""
         language = languages.of_release(job["release"])
-        java = language.jvm(self.toolchains[job["release"]])
-        return sampler.sample(job, binary, scratch, java=java, profile=profile)
+        toolchain = self.toolchains[job["release"]]
+        return language.sample(job, binary, toolchain, scratch, profile)
 
     def rounds(self, job: Job) -> int:
         """The rounds of a job before the open questions."""
