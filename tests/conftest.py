@@ -125,7 +125,9 @@ class FakeMachine(Go):
             return toolchain
         raise MissingTool(f"Go {release} cannot be fetched", hint="go online")
 
-    def compiler(self, programs: object, say: object) -> CCompiler:
+    def compiler(self, programs: set[str], say: Callable[[str], None]) -> CCompiler:
+        if any(map(builds.in_node, programs)):
+            compilers.node(say)
         return CCompiler(("cc",), "cc 1.0", "system")
 
     def build(self, what, toolchain, compiler, layout, into, run) -> Path:
