@@ -28,7 +28,7 @@ ENV HOME=/home/$NB_USER
 WORKDIR $HOME/gccost
 
 # What changes least comes first, so that an edited notebook rebuilds the last layers only.
-COPY --chown=$NB_USER:$NB_USER requirements.lock ./
+COPY --chown=$NB_USER:$NB_USER locks/requirements.lock locks/
 COPY --chown=$NB_USER:$NB_USER scripts/setup scripts/
 # matplotlib's list of fonts stays in $HOME/.cache.
 RUN scripts/setup && rm -rf "$HOME/.cache/pip" "$HOME/.cache/uv"
@@ -36,8 +36,7 @@ ENV PATH=$HOME/gccost/.venv/bin:$PATH
 
 # The releases that are measured, JMH, Node.js, and the Go kernel. The build fails without
 # today's Go release or the first document's; any other that cannot be downloaded is not measured.
-COPY --chown=$NB_USER:$NB_USER requirements*.lock ./
-COPY --chown=$NB_USER:$NB_USER gokernel/ gokernel/
+COPY --chown=$NB_USER:$NB_USER locks/ locks/
 COPY --chown=$NB_USER:$NB_USER javasrc/ javasrc/
 COPY --chown=$NB_USER:$NB_USER gosrc/ gosrc/
 COPY --chown=$NB_USER:$NB_USER data/*.csv data/

@@ -81,7 +81,7 @@ runtime-tests: setup # Go's own tests and a stress under the changed runtimes: t
 
 .PHONY: versions
 versions: setup # what is pinned: packages, compilers
-	@grep -h == *.lock | sed 's/ *[;\\].*//' | sort -u
+	@grep -h == locks/*.lock | sed 's/ *[;\\].*//' | sort -u
 	@$(python) -c 'from gccost.cases.versions import GO_RELEASES; \
 		print(*(f"go=={release}" for release in GO_RELEASES), sep="\n")'
 

@@ -12,25 +12,22 @@ import os
 import re
 import signal
 import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
-import psutil
 from tqdm import tqdm
 
 from gccost import paths
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS, budget
 from gccost.cases.settings import Settings
-from gccost.errors import GccostError, MissingTool, refused
+from gccost.errors import GccostError, refused
 from gccost.files import write_whole
-from gccost.measuring import campaign, pack, planning, toolchains
+from gccost.measuring import pack, planning, toolchains
 from gccost.progress import PrintedProgress, Progress
 from gccost.run import runs
 from gccost.run.runs import Run
@@ -40,9 +37,8 @@ from gccost.showing import gokernel
 if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
-_PAGES = 95.0  # seconds for the pages of a report on two CPUs
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_ENDED = {128 + each for each in _ENDS}  # exit codes, as a shell has them
+_ENDED = {128 + number for number in _ENDS}  # exit codes, as a shell has them
 
 
 class _Command(click.Command):
@@ -86,22 +82,22 @@ def _ended_by_one_signal() -> Iterator[None]:
     Later ones are ignored, because they would end the cleanup. What is ignored stays so, as
     SIGHUP is under nohup.
     """
-    before = {each: signal.getsignal(each) for each in _ENDS}
+    before = {number: signal.getsignal(number) for number in _ENDS}
 
-    def end(number: int, frame: object) -> None:
-        for each in _ENDS:
-            signal.signal(each, lambda *_: None)  # SIG_IGN prints a traceback if one is pending
-        sys.exit(128 + number)
+    def end(received: int, frame: object) -> None:
+        for number in _ENDS:
+            signal.signal(number, lambda *_: None)  # SIG_IGN prints a traceback if one is pending
+        sys.exit(128 + received)
 
-    for each in _ENDS:
-        if before[each] is not signal.SIG_IGN:
-            signal.signal(each, end)
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, end)
     try:
         yield
     finally:
-        for each in _ENDS:
-            if signal.getsignal(each) is end:
-                signal.signal(each, before[each])
+        for number, handler in before.items():
+            if signal.getsignal(number) is end:
+                signal.signal(number, handler)
 
 
 def _stopped(ctx: click.Context) -> str:
@@ -143,7 +139,10 @@ def measure(budget_name: str, only: str) -> None:
     A run with the same sources, toolchains and machine gets further samples, and
     narrower intervals. Without such a run, begins one. An interrupted sitting is resumed.
     """
-    if not _measure(Settings("measure", budget(budget_name), only)):
+    from gccost import sitting
+
+    settings = Settings("measure", budget(budget_name), only)
+    if not sitting.measure(settings, _say, _progress):
         sys.exit(1)
 
 
@@ -157,15 +156,13 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
     Each call adds a sitting to your newest run; an interrupted sitting is resumed. If the
     sources, toolchains or machine have changed, begins a new run.
     """
-    from gccost.showing import reporting
+    from gccost import sitting
 
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
-        if not _measure(settings, _PAGES):
+        if not sitting.measure(settings, _say, _progress, sitting.PAGES):
             _say("studies that could not be measured are shown from a recorded run")
-        notebooks = _notebooks(settings)
-        with _progress("notebooks") as watched:
-            failed = reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
+        failed = _show(settings, opens=opens)
     _end(failed)
 
 
@@ -175,17 +172,15 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 def replay(only: str, *, opens: bool) -> None:
     """Run the notebooks on the recorded runs, and write the report.
 
-    Needs neither Go nor a C compiler. Rewrites the notebooks, the README's picture in
-    notebooks/ and docs/artifact.md; if nothing has changed, they are identical to the byte.
+    Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
+    notebooks/; if nothing has changed, they are identical to the byte.
     """
     from gccost.showing import reporting
 
     _recorded()
     settings = Settings("replay", only=only)
     with runs.exclusive(paths.report(), "writing the report"):
-        notebooks = _notebooks(settings)
-        with _progress("notebooks") as watched:
-            failed = reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
+        failed = _show(settings, opens=opens)
         reporting.keep(paths.report() / "notebooks", failed)
         reporting.write_documents(_chosen(), settings)
     _end(failed)
@@ -200,10 +195,11 @@ def fetch(only: str) -> None:
     today's Go release or that of the first document is unavailable.
     """
     chosen = [study for study in _chosen(only) if only or not study.on_request]
+    *_, largest = BUDGETS.values()
     with _progress("fetching") as watched:
-        plan = planning.plan(chosen, list(BUDGETS.values())[-1], say=_say, progress=watched)
-    for release, why in plan.missing.items():
-        _say(f"{versions.title(release)} is skipped. {why}")
+        plan = planning.plan(chosen, largest, say=_say, progress=watched)
+    for release, reason in plan.missing.items():
+        _say(f"{versions.title(release)} is skipped. {reason}")
     for go in (versions.TODAY_GO, versions.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
     if not only:
@@ -266,26 +262,32 @@ def agree(name: str) -> None:
     own = runs.all_runs(paths.runs())
     if not own:
         raise GccostError("there is no run to compare", "data/runs", "measure one: make report")
-    other = counterpart(own[-1], _chosen(), name)
-    found = agreement(own[-1], other, _chosen())
+    newest = own[-1]
+    other = counterpart(newest, _chosen(), name)
+    found = agreement(newest, other, _chosen())
     click.echo(f"recorded: {other.name}, {machine_of(other)}")
     click.echo(found.round(3).to_string(index=False, na_rep="–"))
-    if not is_of_one_cpu(own[-1], other):
+    if not is_of_one_cpu(newest, other):
         click.echo(
-            f"This run was measured on another CPU, {machine_of(own[-1])}. The factors between two "
+            f"This run was measured on another CPU, {machine_of(newest)}. The factors between two "
             "models of CPU cannot be judged."
         )
         return
-    outside, expected = (~found["inside"]).sum(), by_chance(found)
-    contradictions, compared = found["contradicts"].sum(), found["value"].count()
+    figures = found["inside"].count()
+    outside = (~found["inside"]).sum()
+    expected = by_chance(found)
+    contradictions = found["contradicts"].sum()
+    compared = found["value"].count()
     click.echo(
-        f"outside their tolerances: {outside} of {found['inside'].count()} figures (by chance up "
+        f"outside their tolerances: {outside} of {figures} figures (by chance up "
         f"to {expected}); contradicting the recorded run: {contradictions} of {compared} verdicts; "
         f"without a figure in your run: {len(found) - compared}"
     )
-    if (busy.delays(samples.of_run(own[-1]).frame) > busy.BUSY).any():
+    delays = busy.delays(samples.of_run(newest).frame)
+    if (delays > busy.BUSY).any():
         click.echo("other programs kept the machine busy; measure while nothing else runs")
-    sys.exit(1 if outside > expected or contradictions else 0)
+    if outside > expected or contradictions:
+        sys.exit(1)
 
 
 @main.command()
@@ -316,7 +318,8 @@ def explain(profile: str, as_json: bool, limit: float) -> None:
     from gccost import explain as explanation
 
     answer = explanation.explain(explanation.load(profile))
-    click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
+    text = "\n".join(explanation.lines(answer))
+    click.echo(json.dumps(answer, indent=2) if as_json else text)
     if answer["share"] > limit:
         _say(f"{profile}: {answer['share']:.2%} is above the limit of {limit:.2%}")
         sys.exit(3)
@@ -373,15 +376,17 @@ def check(
     """
     from gccost import check as checking
 
+    names = [*checking.RULES, checking.ANY]
     for rule in rules:
-        if rule not in (*checking.RULES, checking.ANY):
-            known = ", ".join((*checking.RULES, checking.ANY))
-            raise click.BadParameter(f"there is no rule {rule!r}: name one of {known}")
+        if rule not in names:
+            raise click.BadParameter(f"there is no rule {rule!r}: name one of {', '.join(names)}")
     answer = checking.check(folder.resolve(), patterns, release, tags, _say)
     text = "\n".join(map(escaped, checking.lines(answer)))  # names of files are the module's
     click.echo(json.dumps(answer, indent=2) if as_json else text)
-    found = {finding["rule"] for finding in answer["findings"]}
-    if failing := found if checking.ANY in rules else found.intersection(rules):
+    failing = {finding["rule"] for finding in answer["findings"]}
+    if checking.ANY not in rules:
+        failing.intersection_update(rules)
+    if failing:
         _say(f"{folder}: found {', '.join(sorted(failing))}")
         sys.exit(3)
 
@@ -424,10 +429,11 @@ def pack_it(names: tuple[str, ...], budget_name: str, output: Path) -> None:
     programs. Each call of run adds a sitting. Copy the archive that it writes back, and add it
     here with gccost add.
     """
-    chosen = [study for name in names for study in _chosen(name)]
-    chosen = chosen or [study for study in _chosen() if not study.on_request]
-    limit = budget(budget_name)
-    pack.make(chosen, limit, output, _say)
+    if names:
+        chosen = [study for name in names for study in _chosen(name)]
+    else:
+        chosen = [study for study in _chosen() if not study.on_request]
+    pack.make(chosen, budget(budget_name), output, _say)
 
 
 @main.command("fleet")
@@ -521,89 +527,19 @@ def _recorded() -> list[Run]:
 
 def _chosen(only: str = "") -> list[Study]:
     """The study of that name, or all of them."""
-    from gccost.studies import STUDIES, declared
+    from gccost.studies import chosen
 
-    return [declared(only)] if only else list(STUDIES.values())
-
-
-def _measure(settings: Settings, pages: float = 0.0) -> bool:
-    """Measure the chosen studies in one campaign; return whether all could be measured.
-
-    Leaves the seconds that the `pages` of the report will take. Studies whose tools are missing
-    are reported and skipped.
-    """
-    from gccost.judging import ratios
-    from gccost.judging.questions import questions
-
-    limit = settings.budget
-    for what in runs.skipped(paths.runs()):
-        _say(what)
-    together = [study for study in _chosen(settings.only) if settings.only or study.joins(limit)]
-    for study in together:
-        if study.on_request and (what := toolchains.absent(study.releases)):
-            _say(what)
-    with _progress("measuring") as watched:
-        standing = questions(together, limit)
-        plan = planning.plan(together, limit, standing, _say, progress=watched)
-        plan = replace(plan, budget=limit.left(_began(), time.time(), pages))
-        if limit.seconds:
-            _say(
-                f"{plan.budget.seconds:.0f} s are left for measuring: the {limit.name} budget has "
-                f"{limit.seconds:.0f} s, and the pages will take about {pages:.0f} s"
-            )
-        for release, why in plan.missing.items():
-            _say(f"{versions.title(release)} is skipped. {why}")
-        if why := campaign.why_anew(plan):
-            _say(why)
-        try:
-            before = _widths(campaign.find(plan), together)
-            run = campaign.measure(plan, watched, again=True)
-        except MissingTool as error:
-            _say(str(error))
-            return False
-    ratios.write(run, _chosen())
-    lacking = [study.name for study in together if study.name not in run.studies]
-    for name in lacking:
-        _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
-    for name, whys in run.manifest()["failed"].items():
-        _say(f"{name} failed: {whys[0]}")
-    click.echo(_measured(plan, run))
-    for at, half in _widths(run, together).items():
-        if before.get(at, math.inf) < math.inf:
-            _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
-    return not lacking
+    return chosen(only)
 
 
-def _began() -> float:
-    """When the command began, in Unix seconds: `make` says it, because it sets up first."""
-    with suppress(ValueError):
-        return float(os.environ.get("GCCOST_BEGAN", ""))
-    return psutil.Process().create_time()
+def _show(settings: Settings, *, opens: bool) -> Mapping[str, GccostError]:
+    """Write the report, and return the errors of the notebooks that failed."""
+    from gccost import sitting
+    from gccost.showing import reporting
 
-
-def _measured(plan: planning.Plan, run: Run) -> str:
-    """What a campaign has measured, and why it ended."""
-    from gccost.showing.notice import effort
-
-    standing = plan.standing(run)
-    verdicts = ""
-    if standing.verdicts:
-        verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
-    because = run.manifest()["finished"][plan.budget.name]["because"]
-    return f"{verdicts}{effort(run)} ({because}); saved in {run.name}"
-
-
-def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], float]:
-    """The relative half-widths of headline figures in a run, by claim and release."""
-    from gccost.costs.recording import Recording
-    from gccost.judging import ledger
-
-    if run is None:
-        return {}
-    recordings = {s.name: Recording(s, run) for s in studies if s.name in run.studies}
-    rows = ledger.rows(recordings, studies)
-    known = [row for row in rows if row.claim.headline and row.estimate.rounds]
-    return {(row.claim.id, row.toolchain): row.estimate.half_width for row in known}
+    notebooks = sitting.notebooks(settings, _say)
+    with _progress("notebooks") as watched:
+        return reporting.show(notebooks, _chosen(), settings, _say, watched, opens=opens)
 
 
 def _progress(name: str) -> AbstractContextManager[Progress]:
@@ -615,25 +551,6 @@ def _progress(name: str) -> AbstractContextManager[Progress]:
     return nullcontext(PrintedProgress(f"{name}: "))
 
 
-def _notebooks(settings: Settings) -> list[Path]:
-    """The notebooks to show, in order: the results first, then chapters with recordings."""
-    from gccost.judging.opening import is_shown
-    from gccost.showing import results
-
-    chapters = {results.RESULTS, results.LEDGER}
-    if not settings.only:
-        chapters.add(results.WILD)
-    for study in _chosen(settings.only):
-        if is_shown(study, settings.mode):
-            chapters.update(study.notebooks)
-        else:
-            _say(f"{study.chapter} is skipped; measure it with make measure ONLY={study.name}")
-    notebooks = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
-    for chapter in sorted(chapters.difference(p.stem for p in notebooks)):
-        _say(f"there is no chapter notebooks/{chapter}.ipynb, so the report lacks its study")
-    return notebooks if settings.only else notebooks + sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
-
-
 def _say(text: str) -> None:
     """Write a line to stderr, above a bar if one is drawn."""
     tqdm.write(escaped(text), file=sys.stderr)
@@ -642,5 +559,6 @@ def _say(text: str) -> None:
 def _end(failed: Mapping[str, GccostError]) -> None:
     """Raise GccostError if notebooks failed."""
     if failed:
-        whys = "\n".join(map(str, failed.values()))
-        raise GccostError(f"the pages of {', '.join(sorted(failed))} are incomplete:\n{whys}")
+        pages = ", ".join(sorted(failed))
+        reasons = "\n".join(map(str, failed.values()))
+        raise GccostError(f"the pages of {pages} are incomplete:\n{reasons}")

@@ -93,7 +93,7 @@ _REGISTERING = re.compile(
 _SHORTER = 1 - 8 / 64  # the part of a walk that is saved if a span has so many fewer handles
 FEWEST = 10  # samples for an estimate
 # The share of registering that a walk takes at least in handles of 8 bytes (0.75 and more in
-# docs/trials.md). Where it takes less, padding them makes some programs slower.
+# docs/tried.md). Where it takes less, padding them makes some programs slower.
 _LONG_WALK = 0.5
 DEEPEST = 64  # functions of a stack that Go's profiler keeps, the innermost ones
 _HINT = (

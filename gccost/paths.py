@@ -16,7 +16,6 @@ GOSRC = ROOT / "gosrc"
 JAVASRC = ROOT / "javasrc"
 NOTEBOOKS = ROOT / "notebooks"
 IN_GO = "go-*.ipynb"  # the notebooks in Go
-ARTIFACT = ROOT / "docs" / "artifact.md"
 PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"
 GO_PACKAGES = ROOT / "data" / "go-packages.txt"

@@ -19,10 +19,13 @@ from measured import made  # noqa: F401 - the session's report, a fixture
 from gccost.cases import jobs
 from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
-from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
-from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring import builds, jdks, languages, sampler, toolchains
+from gccost.measuring import tools as compilers
+from gccost.measuring.languages import Go
 from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain
+from gccost.measuring.tools import CCompiler
+from gccost.run.benchfmt import Sample
 
 # A background process ignores Ctrl-C, and one under nohup SIGHUP, and their children inherit
 # that, so tests that interrupt a command would wait forever.
@@ -104,7 +107,7 @@ def due(plan: Plan, number: int) -> dict[str, int]:
 
 
 @dataclass
-class FakeMachine:
+class FakeMachine(Go):
     """Fake Go releases, present or missing, and the behaviour of their programs."""
 
     behaviour: str = 'line "$name"'
@@ -112,26 +115,31 @@ class FakeMachine:
     built: list[Path] = field(default_factory=list)
     spoil: Callable[[Path], object] = lambda binary: None  # each program that was built
 
-    def fetch(self, version: str, say: Callable[[str], None] = print) -> Toolchain:
-        if version in self.missing:
-            raise MissingTool(f"Go {version} cannot be fetched", hint="go online")
-        return Toolchain(version, Path("/nowhere"), "system")
+    sampler: Callable[..., list[Sample]] = sampler.sample
 
-    def build(
-        self,
-        program: str,
-        toolchain: Toolchain,
-        compiler: CCompiler,
-        layout: int,
-        into: Path,
-        run: object = None,
-        runtime: str = "",
-    ) -> Path:
-        binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
+    def find(self, release: str) -> Toolchain | None:
+        return None if release in self.missing else Toolchain(release, Path("/nowhere"), "system")
+
+    def fetch(self, release: str, say: object) -> Toolchain:
+        if toolchain := self.find(release):
+            return toolchain
+        raise MissingTool(f"Go {release} cannot be fetched", hint="go online")
+
+    def compiler(self, programs: set[str], say: Callable[[str], None]) -> CCompiler:
+        if any(map(builds.in_node, programs)):
+            compilers.node(say)
+        return CCompiler(("cc",), "cc 1.0", "system")
+
+    def build(self, what, toolchain, compiler, layout, into, run) -> Path:
+        program = Path(what.program).name
+        binary = into / f"{program}-{toolchain.version}{what.runtime}-{layout}.test"
         self.built.append(binary)
         script(binary, PROGRAM + self.behaviour)
         self.spoil(binary)
         return binary
+
+    def sample(self, job, program, toolchain, scratch, profile) -> list[Sample]:
+        return self.sampler(job, program, scratch, profile=profile)
 
 
 @pytest.fixture
@@ -145,7 +153,7 @@ def bare(monkeypatch, tmp_path) -> Iterator[Path]:
     """A machine without compilers, caches or network; returns its PATH folder."""
 
     def forget() -> None:
-        for module in (toolchains, ccompilers, standins):
+        for module in (toolchains, compilers):
             for look in vars(module).values():
                 if hasattr(look, "cache_clear"):
                     look.cache_clear()
@@ -157,7 +165,7 @@ def bare(monkeypatch, tmp_path) -> Iterator[Path]:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     for name in ("PIP_FIND_LINKS", "CC", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(standins, "FOLDER", tmp_path / "standins")
+    monkeypatch.setattr(compilers, "FOLDER", tmp_path / "standins")
     forget()
     yield path
     forget()
@@ -176,14 +184,7 @@ def jvms(bare, monkeypatch, tmp_path) -> Path:
 def machine(monkeypatch, tmp_path) -> FakeMachine:
     """A machine on which every sample takes milliseconds; its runs are in tmp_path."""
     fake = FakeMachine()
-    monkeypatch.setattr(toolchains, "fetch", fake.fetch)
-    monkeypatch.setattr(
-        toolchains, "find", lambda release: None if release in fake.missing else fake.fetch(release)
-    )
-    compiler = CCompiler(("cc",), "cc 1.0", "system")
-    monkeypatch.setattr(ccompilers, "fetch", lambda say: compiler)
-    monkeypatch.setattr(builds, "fetch_modules", lambda programs: None)
-    monkeypatch.setattr(builds, "build", fake.build)
+    monkeypatch.setitem(languages.BENCHES, "go", fake)
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("GCCOST_BUDGET", "tiny")
     return fake

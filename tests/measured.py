@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from faketools import PATIENCE
 
-from gccost import cli, paths, processes
+from gccost import cli, paths, processes, sitting
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS
 from gccost.errors import MissingTool
@@ -90,9 +90,9 @@ def made(tmp_path_factory) -> Made:
 
 def main() -> None:
     builds.BUILD_SECONDS = programs.SHELL_SECONDS = PATIENCE
-    kept, fitting, notebooks = one_of_a_kind(), planning.fitting, cli._notebooks
+    kept, fitting, notebooks = one_of_a_kind(), planning.fitting, sitting.notebooks
     planning.fitting = lambda *given: [job for job in fitting(*given) if job["name"] in kept]
-    cli._notebooks = lambda settings: [n for n in notebooks(settings) if n.stem not in RECORDED]
+    sitting.notebooks = lambda *given: [n for n in notebooks(*given) if n.stem not in RECORDED]
     cli.main()
 
 

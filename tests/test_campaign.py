@@ -145,7 +145,7 @@ class Sampler:
     delay: Callable[[jobtable.Job], float] = lambda job: 0.0
     taken: list[str] = field(default_factory=list)
 
-    def __call__(self, job, program, scratch, *, java=None, profile=None):
+    def __call__(self, job, program, scratch, *, profile=None):
         self.taken.append(job["benchmark"])
         if profile:
             profile.touch()
@@ -154,10 +154,9 @@ class Sampler:
 
 
 @pytest.fixture
-def sampler(machine: FakeMachine, monkeypatch) -> Sampler:
-    made = Sampler()
-    monkeypatch.setattr(planning.sampler, "sample", made)
-    return made
+def sampler(machine: FakeMachine) -> Sampler:
+    machine.sampler = Sampler()
+    return machine.sampler
 
 
 def asking(*open_questions: OpenQuestion, until: int = 1000) -> Callable[[runs.Run], Standing]:

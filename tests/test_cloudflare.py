@@ -13,7 +13,7 @@ from gccost import processes
 from gccost.cases.versions import CLOUDFLARE_GO, TODAY_GO
 from gccost.judging import ledger
 from gccost.judging.rules import Label
-from gccost.measuring import builds, ccompilers, sampler, toolchains
+from gccost.measuring import builds, sampler, toolchains, tools
 from gccost.measuring.sampler import SampleFailed
 from gccost.run.profiles import read
 from gccost.studies import STUDIES
@@ -56,7 +56,7 @@ def old_program(tmp_path_factory) -> Path:
     toolchain = toolchains.find(CLOUDFLARE_GO)
     if toolchain is None:
         pytest.skip(f"Go {CLOUDFLARE_GO} is not on this machine: make measure fetches it")
-    compiler = ccompilers.fetch(print)
+    compiler = tools.c_compiler(print)
     return builds.build("signing", toolchain, compiler, 1, tmp_path_factory.mktemp("go1.10"))
 
 
@@ -65,7 +65,7 @@ def test_go_1_10_prints_the_metrics_of_the_current_release(old_program, tmp_path
     new = toolchains.find(TODAY_GO)
     if new is None:
         pytest.skip(f"Go {TODAY_GO} is not on this machine: make measure fetches it")
-    today = builds.build("signing", new, ccompilers.fetch(print), 1, tmp_path)
+    today = builds.build("signing", new, tools.c_compiler(print), 1, tmp_path)
     printed = []
     for release, binary in ((CLOUDFLARE_GO, old_program), (TODAY_GO, today)):
         sample = run_sample(binary, job("SignInTurns/goroutines=4", release, 2500), tmp_path)

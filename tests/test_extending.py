@@ -20,7 +20,7 @@ BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n((?:.*\n)+?)```$", re.MULTILINE)
 CONTRIBUTING = paths.ROOT / "CONTRIBUTING.md"
 COPIED = (
-    *("gccost", "gosrc", "javasrc", "requirements.lock"),
+    *("gccost", "gosrc", "javasrc", "locks"),
     *("data/published", "data/releases.csv", "data/benchmarks.csv", "data/go-packages.txt"),
 )
 

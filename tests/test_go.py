@@ -8,7 +8,7 @@ import pytest
 
 from gccost import paths, processes
 from gccost.cases.versions import DOCUMENT_GO, TODAY_GO
-from gccost.measuring import builds, ccompilers, toolchains
+from gccost.measuring import builds, toolchains, tools
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +126,7 @@ def test_a_plain_go_test_bench_prints_every_metric():
 
 @pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
 def test_the_layout_determines_the_binary(version, tmp_path):
-    toolchain, compiler = toolchains.fetch(version), ccompilers.fetch(print)
+    toolchain, compiler = toolchains.fetch(version), tools.c_compiler(print)
     built = []
     for i, layout in enumerate((7, 7, 8)):
         into = tmp_path / str(i)

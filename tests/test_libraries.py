@@ -18,7 +18,7 @@ from gccost.cases.versions import TODAY_GO
 from gccost.costs.recording import Recording
 from gccost.errors import MissingTool
 from gccost.judging.rules import Label
-from gccost.measuring import builds, ccompilers, toolchains
+from gccost.measuring import builds, toolchains, tools
 from gccost.studies import STUDIES
 
 STUDY = STUDIES["libraries"]
@@ -66,7 +66,7 @@ def test_a_claim_follows_the_share_of_its_library(recording):
 @pytest.mark.slow
 @pytest.mark.parametrize("program", NATIVE)
 def test_a_library_with_slabs_is_built_from_the_overlay(program, tmp_path):
-    toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
+    toolchain, compiler = toolchains.fetch(TODAY_GO), tools.c_compiler(print)
     builds.fetch_modules([program])
     overlay = builds.with_slabs(program, toolchain)
     built: list[str] = []

@@ -8,7 +8,7 @@ from gccost import processes
 from gccost.cases import jobs
 from gccost.cases.versions import ISSUE_GO
 from gccost.errors import GccostError
-from gccost.measuring import ccompilers, languages, toolchains
+from gccost.measuring import languages, toolchains, tools
 from gccost.studies import malloc
 
 
@@ -18,7 +18,7 @@ def test_a_release_without_the_experiment_says_so(tmp_path):
     if go is None:
         pytest.skip(f"needs Go {ISSUE_GO}")
     what = jobs.build(jobs.job("AllocateAuto/runtime=nosizespecializedmalloc", ISSUE_GO))
-    compiler = ccompilers.fetch(lambda _: None)
+    compiler = tools.c_compiler(lambda _: None)
     build = languages.of(malloc.STUDY).build
     with pytest.raises(GccostError, match="unknown GOEXPERIMENT") as failure:
         build(what, go, compiler, 1, tmp_path, processes.run)

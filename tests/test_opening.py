@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import recordings
 from conftest import FakeMachine
 
 import gccost
-from gccost import cli, notebook, paths
+from gccost import notebook, paths, sitting
 from gccost.cases import jobs, versions
 from gccost.cases.cases import BUDGETS
 from gccost.cases.settings import Settings
@@ -17,6 +18,7 @@ from gccost.cases.versions import DOCUMENT_GO, TODAY_GO
 from gccost.errors import GccostError
 from gccost.measuring import jdks, languages, toolchains
 from gccost.notebook import OpenedStudy
+from gccost.progress import unwatched
 from gccost.showing import programs
 from gccost.studies import STUDIES
 
@@ -97,28 +99,30 @@ def test_a_trial_is_shown_and_says_so_unless_there_is_another_run(
 
 
 def test_changed_programs_are_told_and_begin_a_new_run(
-    machine: FakeMachine, reference, capsys, monkeypatch
+    machine: FakeMachine, reference, monkeypatch
 ):
     tiny = Settings("measure", BUDGETS["tiny"], "lemire")
     run = measure().recording.run
-    cli._measure(tiny)
-    assert "a new run" not in capsys.readouterr().err
+    said: list[str] = []
+    sitting.measure(tiny, said.append, lambda name: nullcontext(unwatched))
+    assert "a new run" not in "".join(said)
     for each in (run, reference):
         each.update(programs={"cstr": "other sources"})
     opened = gccost.open("lemire")
     assert opened.run == run.name
     assert "have changed since this run was measured" in notice(opened)
-    cli._measure(tiny)
-    assert f"cstr: changed since {run.name}, so a new run is begun" in capsys.readouterr().err
+    sitting.measure(tiny, said.append, lambda name: nullcontext(unwatched))
+    assert f"cstr: changed since {run.name}, so a new run is begun" in said
     monkeypatch.setenv("GCCOST_MODE", "replay")
     assert "have changed since this run was recorded" in notice(gccost.open("lemire"))
 
 
-def test_a_study_without_a_notebook_is_said_to_have_none(reference, tmp_path, monkeypatch, capsys):
+def test_a_study_without_a_notebook_is_said_to_have_none(reference, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
     (tmp_path / "00-results.ipynb").touch()
-    assert len(cli._notebooks(Settings("measure", only="lemire"))) == 1
-    assert "there is no chapter notebooks/01-lemire.ipynb" in capsys.readouterr().err
+    said: list[str] = []
+    assert len(sitting.notebooks(Settings("measure", only="lemire"), said.append)) == 1
+    assert "there is no chapter notebooks/01-lemire.ipynb" in "\n".join(said)
 
 
 def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference):

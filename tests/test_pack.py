@@ -24,7 +24,7 @@ from gccost.cases.cases import BUDGETS
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.claims import Study
-from gccost.measuring import pack, packed, planning
+from gccost.measuring import pack, planning
 from gccost.measuring.languages import of
 from gccost.run import jobtable
 from gccost.run.runs import all_runs
@@ -97,10 +97,10 @@ def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
 
 def test_a_pack_measures_each_of_its_layouts(unpacked, monkeypatch):
     monkeypatch.setattr(paths, "ROOT", unpacked)
-    made = packed.plan(packed.load(unpacked), jobtable.read(unpacked / "jobs.csv"))
+    made = pack.packed_plan(pack.load(unpacked), jobtable.read(unpacked / "jobs.csv"))
     for job in made.pool.values():
         what = jobs.build(job)
-        files = made.pack["builds"][packed.build_name(what)]
+        files = made.pack["builds"][pack.build_name(what)]
         layouts = range(2 * len(files))
         chosen = [made.build(what, layout, unpacked, None).name for layout in layouts]
         assert len({*files}) > 1
@@ -156,7 +156,7 @@ def java(machine: FakeMachine, jvms, tmp_path, monkeypatch) -> Path:
 def test_a_java_pack_uses_the_jdks_of_the_target(java, tmp_path, capsys, lost):
     if lost:
         shutil.rmtree(tmp_path / "jvm" / lost)
-    assert packed.main() == 0
+    assert pack.main() == 0
     (measured,) = all_runs(java / "data" / "runs")
     assert "weimer" in measured.studies
     assert not measured.reading().errors
@@ -169,7 +169,7 @@ def test_a_java_pack_uses_the_jdks_of_the_target(java, tmp_path, capsys, lost):
 
 def test_a_java_pack_fails_without_a_jdk(java, tmp_path, capsys):
     shutil.rmtree(tmp_path / "jvm")
-    assert packed.main() == 1
+    assert pack.main() == 1
     assert "nothing can be measured" in capsys.readouterr().err
 
 
@@ -192,7 +192,7 @@ def other_format(folder: Path) -> None:
 def test_a_damaged_pack_is_refused(unpacked, damage, why):
     damage(unpacked)
     with pytest.raises(GccostError, match=why):
-        packed.load(unpacked)
+        pack.load(unpacked)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from gccost.cases import jobs
 from gccost.cases.versions import GO_RELEASES, TODAY_GO, number
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.measuring import builds, ccompilers, toolchains
-from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring import builds, toolchains, tools
 from gccost.measuring.toolchains import Toolchain
+from gccost.measuring.tools import CCompiler
 from gccost.studies.releases import STUDY
 
 # --- The list of releases -----------------------------------------------------------
@@ -79,6 +79,6 @@ def test_the_oldest_release_builds_and_runs_the_program(tmp_path):
     oldest = min(GO_RELEASES, key=number)
     if (go := toolchains.find(oldest)) is None:
         pytest.skip(f"Go {oldest} is not on this machine")
-    binary = builds.build("across", go, ccompilers.fetch(print), 1, tmp_path)
+    binary = builds.build("across", go, tools.c_compiler(print), 1, tmp_path)
     sample = run_sample(binary, jobs.scaled(jobs.job("AcrossFree", oldest), 1 / 20), tmp_path)
     assert sample.metrics["ns/op"] > 0

@@ -28,9 +28,11 @@ from packaging.utils import canonicalize_name
 from gccost import paths
 
 ROOT = paths.ROOT
-LOCKS = sorted(ROOT.glob("requirements*.lock"))
+LOCKS = sorted(ROOT.glob("locks/*.lock"))
+BASE, TESTS = "locks/requirements.lock", "locks/test.lock"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DECLARED = {Requirement(text).name for text in PROJECT["dependencies"]}
+RUN_BY = "".join((ROOT / name).read_text() for name in ("Makefile", "scripts/setup"))
 # Packages that conda-forge names differently from PyPI.
 CONDA_NAMES = yaml.safe_load((ROOT / "scripts" / "conda-names.yml").read_text())
 # Packages in the conda environment only: compilers and installation tools.
@@ -63,8 +65,25 @@ def test_every_import_is_a_declared_dependency():
         assert DECLARED & {canonicalize_name(package) for package in packages[name]}, name
 
 
+# What is run, not imported.
+COMMANDS = {"jupyterlab", "uv"}
+
+
+def test_every_declared_dependency_is_imported_or_run():
+    text = "".join(path.read_text() for path in (ROOT / "gccost").rglob("*.py"))
+    for path in paths.NOTEBOOKS.glob("*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        text += "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    roots = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.M))
+    packages = metadata.packages_distributions()
+    imported = {canonicalize_name(name) for root in roots for name in packages.get(root, ())}
+    run = {name for name in COMMANDS if re.search(rf"\b{name}\b", RUN_BY)}
+    assert run == COMMANDS
+    assert DECLARED - imported == COMMANDS
+
+
 def test_conda_pins_the_locked_direct_dependencies():
-    locked = {pin.name: str(pin.specifier)[2:] for pin in pins(ROOT / "requirements.lock")}
+    locked = {pin.name: str(pin.specifier)[2:] for pin in pins(ROOT / BASE)}
     versions = {}
     for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]:
         if isinstance(entry, str):
@@ -104,8 +123,8 @@ class Clone:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "scripts").mkdir(parents=True)
-        for name in ("scripts/setup", "requirements.lock", "requirements-test.lock"):
+        for name in ("scripts/setup", BASE, TESTS):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         script(folder.parent / "stand-in", STAND_IN)
 
@@ -153,7 +172,7 @@ def test_a_fresh_clone_is_installed_from_the_lock_with_checked_hashes(clone):
     assert code == 0, said
     assert re.search(r"about \d+ MB to download, [\d.]+ [MG]B on disk", said)
     assert "-m venv " in clone.asked
-    assert re.search(r"pip sync .*--require-hashes .* requirements\.lock$", clone.asked, re.M)
+    assert re.search(r"pip sync .*--require-hashes .* locks/requirements\.lock$", clone.asked, re.M)
     assert (clone.folder / ".venv/site/gccost.pth").read_text() == "../../../..\n"
     (settings,) = (clone.folder / ".venv").glob("**/lab/settings/overrides.json")
     assert json.loads(settings.read_text()) == {NEWS: {"fetchNews": "false"}}
@@ -163,7 +182,7 @@ def test_a_fresh_clone_is_installed_from_the_lock_with_checked_hashes(clone):
     assert "--hash=sha256:" in (clone.folder / "bootstrap.lock").read_text()
 
 
-BOTH = "requirements.lock requirements-test.lock"
+BOTH = f"{BASE} {TESTS}"
 
 
 @pytest.mark.parametrize(
@@ -172,13 +191,13 @@ BOTH = "requirements.lock requirements-test.lock"
         ("", "", "", ""),
         ("test", "", "", ""),
         ("", "", "test", BOTH),
-        ("", "# changed\n", "", "requirements.lock"),
+        ("", "# changed\n", "", BASE),
         ("test", "# changed\n", "", BOTH),
     ],
 )
 def test_a_second_setup_updates_the_environment_only_if_needed(clone, first, lock, second, locks):
     clone.setup(*first.split())
-    with (clone.folder / "requirements.lock").open("a") as file:
+    with (clone.folder / BASE).open("a") as file:
         file.write(lock)
     assert clone.setup(*second.split())[0] == 0
     assert "-m venv" not in clone.asked
@@ -219,7 +238,7 @@ def test_a_moved_clone_keeps_its_environment_and_a_failed_update_keeps_the_old_o
     (clone.folder / ".venv/mine").touch()
     clone.folder = clone.folder.rename(clone.folder.with_name("moved"))
     assert clone.setup() == (0, "")
-    with (clone.folder / "requirements.lock").open("a") as file:
+    with (clone.folder / BASE).open("a") as file:
         file.write("# changed\n")
     assert clone.setup(SYNC_FAILS="1")[0] == 1
     assert (clone.folder / ".venv/gccost-setup").exists()

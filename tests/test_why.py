@@ -19,7 +19,7 @@ from gccost.costs import metrics, models
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging.quantities import Seen
-from gccost.measuring import builds, ccompilers, toolchains
+from gccost.measuring import builds, toolchains, tools
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_an_unknown_runtime_source_is_refused(cache):
 
 @pytest.mark.slow
 def test_a_program_runs_with_the_patched_runtime(tmp_path):
-    toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
+    toolchain, compiler = toolchains.fetch(TODAY_GO), tools.c_compiler(print)
     stock, index = (
         builds.build("specials", toolchain, compiler, 7, tmp_path, runtime=runtime)
         for runtime in ("", "index")

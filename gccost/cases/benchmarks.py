@@ -39,25 +39,32 @@ ONE_MALLOC = "nosizespecializedmalloc"
 EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
 STOCK = "stock"  # the release's own runtime, which no name has
 
+
+def _pairs(text: str) -> dict[str, str]:
+    """The settings in a text like "gogc=100 profile="."""
+    return dict(word.split("=") for word in text.split())
+
+
 # The settings that follow the release in a name, in this order, as they usually are.
 SETTINGS: Mapping[str, Keys] = {
-    "go": {"gogc": "100", "gomaxprocs": "", "setting": "published", "control": "", "profile": ""}
-    | dict.fromkeys(("runtime", "method", "load", "measurement", "gomemlimit", "arenas"), ""),
-    "jdk": {"setting": "published", "control": "", "gc": "G1"}
-    | dict.fromkeys(("heap", "escape", "finalization", "gcthreads"), ""),
+    "go": _pairs(
+        "gogc=100 gomaxprocs= setting=published control= profile= runtime= method= load= "
+        "measurement= gomemlimit= arenas="
+    ),
+    "jdk": _pairs("setting=published control= gc=G1 heap= escape= finalization= gcthreads="),
 }
 # The words that a setting may have as its value; the others have a number.
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "gogc": ("off",),
-    "setting": ("published", "precise"),
-    "control": ("same", "relinked"),
-    "profile": ("cpu",),
-    "runtime": (STOCK, "hint", "index", "plus", "requeue", *EXPERIMENTS),
-    "method": ("rounds", "count"),
-    "load": ("quiet", "busy", "full"),
-    "gc": ("G1", "Serial", "Parallel", "Z", "Shenandoah", "Epsilon"),
-    "escape": ("off",),
-    "finalization": ("enabled", "disabled"),
+_WORDS: Keys = {
+    "gogc": "off",
+    "setting": "published precise",
+    "control": "same relinked",
+    "profile": "cpu",
+    "runtime": f"{STOCK} hint index plus requeue {NO_GREEN_TEA} {ONE_MALLOC}",
+    "method": "rounds count",
+    "load": "quiet busy full",
+    "gc": "G1 Serial Parallel Z Shenandoah Epsilon",
+    "escape": "off",
+    "finalization": "enabled disabled",
 }
 _TRAITS = ("short", "leaks", "traced", "once")
 
@@ -93,6 +100,9 @@ class _Line(NamedTuple):
         return all(keys.get(key) in values for key, values in self.cases.items())
 
 
+_Lines = Mapping[str, list[_Line]]  # by benchmark
+
+
 def split(grid: str) -> tuple[list[str], dict[str, list[str]]]:
     """The benchmarks, and the values of each key, of a text in the syntax of samples' names.
 
@@ -100,30 +110,41 @@ def split(grid: str) -> tuple[list[str], dict[str, list[str]]]:
     "gogc=100..400..100" each hundredth one.
     """
     names, *parts = grid.split("/")
-    pairs = (part.partition("=") for part in parts)
-    return names.split("|"), {key: list(_values(texts)) for key, _, texts in pairs}
+    values = {}
+    for part in parts:
+        key, _, texts = part.partition("=")
+        values[key] = list(_values(texts))
+    return names.split("|"), values
 
 
 def _values(texts: str) -> Iterator[str]:
     for text in texts.split("|"):
-        first, *rest = text.split("..")
-        if rest and not all(map(str.isdecimal, [first, *rest])):
-            raise GccostError(
-                "this is no range of numbers", text, "write it like 1..96 or 0..96..8"
-            )
-        if rest and int(rest[0]) < int(first):
-            raise GccostError("this range is empty", text, f"write {rest[0]}..{first}")
-        if rest:
-            yield from map(str, range(int(first), int(rest[0]) + 1, *map(int, rest[1:])))
-        else:
-            yield first
+        ends = text.split("..")
+        if len(ends) == 1:
+            yield text
+            continue
+        if not all(map(str.isdecimal, ends)):
+            hint = "write it like 1..96 or 0..96..8"
+            raise GccostError("this is no range of numbers", text, hint)
+        first, last, *step = map(int, ends)
+        if last < first:
+            raise GccostError("this range is empty", text, f"write {last}..{first}")
+        yield from map(str, range(first, last + 1, *step))
 
 
 @cache
-def table() -> Mapping[str, tuple[_Line, ...]]:
+def table() -> Mapping[str, list[_Line]]:
     """The lines on each benchmark, those with fewer keys first. Raises GccostError if damaged."""
+    lines = _read()
+    _check(lines)
+    for own in lines.values():
+        own.sort(key=lambda line: len(line.cases))
+    return lines
+
+
+def _read() -> _Lines:
     columns = [field.name for field in fields(Benchmark)]
-    lines: dict[str, tuple[_Line, ...]] = {}
+    lines: dict[str, list[_Line]] = {}
     for number, row in enumerate(read_table(paths.BENCHMARKS), 2):
         where = f"{paths.BENCHMARKS}:{number}"
         for column in row:
@@ -134,45 +155,61 @@ def table() -> Mapping[str, tuple[_Line, ...]]:
             raise GccostError(error.message, f"{where} ({error.location})", error.hint) from None
         said = {column: text for column, text in row.items() if text}
         for name in names:
-            lines[name] = (*lines.get(name, ()), _Line(where, cases, said))
-    _check(lines)
-    return {name: tuple(sorted(of, key=lambda line: len(line.cases))) for name, of in lines.items()}
+            lines.setdefault(name, []).append(_Line(where, cases, said))
+    return lines
 
 
-def _check(lines: Mapping[str, tuple[_Line, ...]]) -> None:
+def _check(lines: _Lines) -> None:
     """Raise GccostError, with the line and the nearest word, for one that is unknown."""
-    whole = [name for name, own in lines.items() if any("program" in line.said for line in own)]
+    with_program = []
     for name, own in lines.items():
-        if name not in whole:
-            hint = ", or ".join(filter(None, ["fill the column program", nearest(name, whole)]))
+        if any("program" in line.said for line in own):
+            with_program.append(name)
+    for name, own in lines.items():
+        if name not in with_program:
+            hints = ["fill the column program", nearest(name, with_program)]
+            hint = ", or ".join(filter(None, hints))
             raise GccostError(f"{name} has no program", own[0].where, hint)
-        keys = [key for line in own for key in line.said.get("keys", "").split()]
+        keys: list[str] = []
         for line in own:
-            _, settings = split(f"/{line.said['settings']}" if "settings" in line.said else "")
-            for key, value in _pairs(line.cases, settings):
-                if value not in keys:
-                    check_setting(key, value, [*keys, *chain(*SETTINGS.values())], line.where)
-            for trait in line.said.get("traits", "").split():
-                expect(_TRAITS, trait, "trait", line.where)
+            keys += line.said.get("keys", "").split()
+        for line in own:
+            _check_line(line, keys)
 
 
-def _pairs(*grids: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
-    """Each key of grids with each of its values."""
-    return ((key, value) for grid in grids for key, values in grid.items() for value in values)
+def _check_line(line: _Line, own_keys: list[str]) -> None:
+    known = [*own_keys, *chain(*SETTINGS.values())]
+    grids = [line.cases]
+    if settings := line.said.get("settings"):
+        grids.append(split(f"/{settings}")[1])
+    for grid in grids:
+        for key, values in grid.items():
+            for value in values:
+                if value not in own_keys:
+                    check_setting(key, value, known, line.where)
+    for trait in line.said.get("traits", "").split():
+        expect(_TRAITS, trait, "trait", line.where)
 
 
 def check_program(benchmark: str, program: str) -> None:
     """Raise GccostError, with the line and the nearest, for a program that is not in the clone."""
-    if not any((folder / program).is_dir() for folder in (paths.GOSRC, paths.JAVASRC)):
-        said = {line.said.get("program"): line.where for line in table()[benchmark]}
-        others = {line.said.get("program", program) for own in table().values() for line in own}
-        expect(others - {program}, program, "program", said[program])
+    for folder in (paths.GOSRC, paths.JAVASRC):
+        if (folder / program).is_dir():
+            return
+    where = ""
+    for line in table()[benchmark]:
+        if line.said.get("program") == program:
+            where = line.where
+    programs = set()
+    for line in chain(*table().values()):
+        programs.add(line.said.get("program", program))
+    expect(programs - {program}, program, "program", where)
 
 
 def check_setting(key: str, value: str, keys: Iterable[str], where: str) -> None:
     """Raise GccostError, with the nearest word, unless the key is known and may have the value."""
     expect(keys, key, "key", where)
-    words = _WORDS.get(key, ())
+    words = _WORDS.get(key, "").split()
     if not value:
         raise GccostError(f"{key} has no value", where, f"write {key}=…, or leave it out")
     if key in (*NUMBERS, "gomaxprocs", "measurement") and value not in words:
@@ -193,17 +230,19 @@ def of(benchmark: str, keys: Keys | None = None) -> Benchmark:
 
     One that is not in the table is named by itself. Raises GccostError if two lines disagree.
     """
-    fitting = [line for line in table().get(benchmark, ()) if line.fits(keys or {})]
-    said: dict[str, _Line] = {}
-    for line in sorted(fitting, key=lambda each: -len(each.cases)):  # more keys come first
-        for column, mine in line.said.items():
-            other = said.setdefault(column, line)
-            theirs = other.said[column]
-            if mine != theirs and len(line.cases) == len(other.cases):
+    deciding: dict[str, _Line] = {}  # by column
+    for line in reversed(table().get(benchmark, [])):  # more keys come first
+        if not line.fits(keys or {}):
+            continue
+        for column, text in line.said.items():
+            other = deciding.setdefault(column, line)
+            other_text = other.said[column]
+            if text != other_text and len(line.cases) == len(other.cases):
                 raise GccostError(
-                    f"{benchmark} has two of {column}: {mine}, and {theirs} in {other.where}",
-                    line.where,
+                    f"{benchmark} has two of {column}: {other_text}, and {text} in {line.where}",
+                    other.where,
                     "say it once, or add a line with more keys",
                 )
-    found = {column: line.said[column] for column, line in said.items()}
-    return Benchmark(benchmark, **{"variant": benchmark} | found)
+    said = {column: line.said[column] for column, line in deciding.items()}
+    said.setdefault("variant", benchmark)
+    return Benchmark(benchmark, **said)

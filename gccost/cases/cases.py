@@ -58,21 +58,18 @@ class Budget:
 
     def reaches(self, tier: str) -> bool:
         """Whether this budget is as large as that of the name `tier`."""
-        names = list(BUDGETS)
-        return names.index(self.name) >= names.index(tier)
+        tiers = list(BUDGETS)
+        return tiers.index(self.name) >= tiers.index(tier)
 
 
-BUDGETS: Mapping[str, Budget] = MappingProxyType(
-    {
-        b.name: b
-        for b in (
-            Budget("tiny", seconds=0.0, rounds=1, half_width=1.0, scale=1 / 200),
-            Budget("quick", seconds=540.0, rounds=3, half_width=0.08),
-            Budget("standard", seconds=2700.0, rounds=4, half_width=0.04),
-            Budget("thorough", seconds=10800.0, rounds=8, half_width=0.02),
-        )
-    }
+_BUDGETS = (
+    Budget("tiny", seconds=0.0, rounds=1, half_width=1.0, scale=1 / 200),
+    Budget("quick", seconds=540.0, rounds=3, half_width=0.08),
+    Budget("standard", seconds=2700.0, rounds=4, half_width=0.04),
+    Budget("thorough", seconds=10800.0, rounds=8, half_width=0.02),
 )
+BUDGETS: Mapping[str, Budget] = MappingProxyType({budget.name: budget for budget in _BUDGETS})
+SMALLEST = "tiny"
 
 
 def budget(name: str) -> Budget:
@@ -111,13 +108,17 @@ def expanded(grid: str) -> Iterator[tuple[str, str]]:
     The benchmarks vary fastest, then the last key. Raises GccostError for an unknown release.
     """
     names, keys = benchmarks.split(grid)
-    if len(keys.keys() & RELEASES.keys()) != 1:
+    languages = keys.keys() & RELEASES.keys()
+    if len(languages) != 1:
         raise GccostError("it does not name a release", grid, "add /go=today or /jdk=today")
-    (language,) = keys.keys() & RELEASES.keys()
+    (language,) = languages
     chosen = [_releases(language, word, grid) for word in keys.pop(language)]
     for releases, *values in product(chosen, *keys.values()):
-        settings = "".join(f"/{key}={value}" for key, value in zip(keys, values, strict=True))
-        for release, case in product(releases, (f"{name}{settings}" for name in names)):
+        settings = ""
+        for key, value in zip(keys, values, strict=True):
+            settings += f"/{key}={value}"
+        for release, name in product(releases, names):
+            case = f"{name}{settings}"
             if len(releases) == 1 or not jobs.is_too_old(case, release):
                 yield case, release
 
@@ -158,33 +159,45 @@ class Study:
     @cached_property
     def _measured(self) -> Mapping[str, tuple[Job, str]]:
         """The job of each case, and the smallest budget that measures it, by name."""
-        tiers, found = list(BUDGETS), dict[str, tuple[Job, str]]()
-        least = {"rounds": self.rounds} if self.rounds else {}
+        tiers = list(BUDGETS)
+        found: dict[str, tuple[Job, str]] = {}
         for job, tier in (*self._listed(), *self._needed()):
-            _, other = found.get(job["name"], (job, tier))
-            found[job["name"]] = job | least, min(tier, other, key=tiers.index)
-        return dict(sorted(found.items(), key=lambda item: versions.age(item[1][0]["release"])))
+            name = job["name"]
+            if self.rounds:
+                job["rounds"] = self.rounds
+            _, other = found.get(name, (job, tier))
+            found[name] = job, min(tier, other, key=tiers.index)
+        by_age = sorted(found.items(), key=lambda item: versions.age(item[1][0]["release"]))
+        return dict(by_age)
 
     def _listed(self) -> Iterator[tuple[Job, str]]:
         """The cases of the lines. Raises GccostError, with the line, for what is unknown."""
-        for line in filter(None, map(str.strip, self.cases.splitlines())):
+        for text in self.cases.splitlines():
+            line = text.strip()
+            if not line:
+                continue
             tier, _, grid = line.partition(" ")
             try:
                 one_of(BUDGETS, tier, "budget")
-                found = [jobs.job(*at) for at in expanded(grid.strip())]
+                found = [jobs.job(case, release) for case, release in expanded(grid.strip())]
             except GccostError as error:
                 where = f"study {self.name}: {line} ({error.location or tier})"
                 raise GccostError(error.message, where, error.hint) from None
-            yield from ((job, tier) for job in found)
+            for job in found:
+                yield job, tier
 
     def _needed(self) -> Iterator[tuple[Job, str]]:
         """The cases of the claims and the figures."""
-        scored = [claim for claim in self.claims if claim.rule.scored]
-        asked = [(claim.quantity, release) for claim in scored for release in claim.releases]
+        asked = []
+        for claim in self.claims:
+            if claim.rule.scored:
+                asked += [(claim.quantity, release) for release in claim.releases]
         asked += [(figure, self.document) for figure in self.figures]
         for quantity, release in asked:
-            for case in () if quantity.partial else quantity.cases:
-                yield jobs.job(case, release), next(iter(BUDGETS))
+            if quantity.partial:
+                continue
+            for case in quantity.cases:
+                yield jobs.job(case, release), SMALLEST
 
     @cached_property
     def jobs(self) -> Mapping[str, Job]:
@@ -203,8 +216,11 @@ class Study:
     @property
     def notebooks(self) -> tuple[str, ...]:
         """Its chapter, and the other notebooks that show its claims."""
-        shown = (self.evidence(claim).partition("#")[0] for claim in self.claims)
-        return tuple(dict.fromkeys([self.chapter, *shown]))
+        names = [self.chapter]
+        for claim in self.claims:
+            name, _, _ = self.evidence(claim).partition("#")
+            names.append(name)
+        return tuple(dict.fromkeys(names))
 
     @property
     def on_request(self) -> bool:
@@ -213,20 +229,26 @@ class Study:
 
     def joins(self, limit: Budget) -> bool:
         """Whether a report of everything measures it at a budget; the trial has all but those."""
-        trial = limit.name == next(iter(BUDGETS))
-        return not self.on_request and (trial or limit.reaches(self.report))
+        if self.on_request:
+            return False
+        return limit.name == SMALLEST or limit.reaches(self.report)
 
     @property
     def releases(self) -> tuple[str, ...]:
         """The releases of its cases, the oldest first."""
-        return tuple(dict.fromkeys(job["release"] for job in self.jobs.values()))
+        releases = [job["release"] for job in self.jobs.values()]
+        return tuple(dict.fromkeys(releases))
 
     @property
     def packages(self) -> list[str]:
         """The packages of gosrc/ that are measured."""
-        stock = {None, STOCK, *EXPERIMENTS.values()}
-        patched = {OVERLAY for job in self.jobs.values() if job.get("runtime") not in stock}
-        return sorted({job["program"] for job in self.jobs.values()} | patched)
+        without_overlay = {None, STOCK, *EXPERIMENTS.values()}
+        found = set()
+        for job in self.jobs.values():
+            found.add(job["program"])
+            if job.get("runtime") not in without_overlay:
+                found.add(OVERLAY)
+        return sorted(found)
 
 
 class Rank(IntEnum):

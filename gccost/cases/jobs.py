@@ -63,28 +63,42 @@ def name(case: str, release: str) -> str:
 
     Raises GccostError if there is no such benchmark or key, with the nearest that there is.
     """
+    language = versions.key(release)
+    usual = SETTINGS[language]
     benchmark, given = _parsed(case)
-    given.pop(versions.key(release), None)  # of a name
-    usual = SETTINGS[versions.key(release)]
-    known = benchmarks.of(benchmark, {**usual, **given})
+    given.pop(language, None)  # of a name
+    row = benchmarks.of(benchmark, {**usual, **given})
     expect(benchmarks.table(), benchmark, "benchmark", case)
-    order = known.keys.split()
+    order = row.keys.split()
     for key, value in given.items():
         benchmarks.check_setting(key, value, [*order, *usual], case)
-    _, own = _parsed(f"/{known.settings}" if known.settings else "")
-    settings = {**usual, **{key: given.get(text, text) for key, text in own.items()}, **given}
-    keys = {key: given[key] for key in order if key in given} | versions.keyed(release)
-    keys |= {key: settings[key] for key in usual if settings[key] not in ("", STOCK)}
-    return benchmark + "".join(f"/{key}={value}" for key, value in keys.items())
+    settings = dict(usual)
+    if row.settings:
+        _, own = _parsed(f"/{row.settings}")
+        for key, text in own.items():
+            settings[key] = given.get(text, text)
+    settings.update(given)
+    keys = {key: given[key] for key in order if key in given}
+    keys |= versions.keyed(release)
+    for key in usual:
+        if settings[key] not in ("", STOCK):
+            keys[key] = settings[key]
+    return "/".join([benchmark, *_words(keys)])
+
+
+def _words(keys: Mapping[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in keys.items()]
 
 
 def _parsed(case: str) -> tuple[str, dict[str, str]]:
     """The benchmark and the keys of a name, or of a case as text."""
     benchmark, *parts = case.split("/")
-    pairs = [part.partition("=") for part in parts]
-    keys = {key: value for key, _, value in pairs}
-    if len(keys) < len(pairs):
-        raise GccostError("a key is there twice", case, "name each key once")
+    keys: dict[str, str] = {}
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key in keys:
+            raise GccostError("a key is there twice", case, "name each key once")
+        keys[key] = value
     return benchmark, keys
 
 
@@ -92,31 +106,39 @@ def job(case: str, release: str) -> Job:
     """The row of a case on a release. Raises GccostError if there is no such case."""
     full = name(case, release)
     benchmark, keys = _parsed(full)
-    known = benchmarks.of(benchmark, keys)
+    row = benchmarks.of(benchmark, keys)
     if is_too_old(case, release):
-        needed = versions.title(release).split()[0]
-        hint = f"name {needed} {known.since} or later"
-        raise GccostError(f"{benchmark} is not in {versions.title(release)}", case, hint)
-    if not known.n:
+        title = versions.title(release)
+        language, _ = title.split()
+        hint = f"name {language} {row.since} or later"
+        raise GccostError(f"{benchmark} is not in {title}", case, hint)
+    if not row.n:
         where = benchmarks.table()[benchmark][0].where
         raise GccostError(f"{full} has no n", where, "fill the column n of its line")
-    benchmarks.check_program(benchmark, known.program)
-    n = whole(known.n, full)
-    row: Job = {
+    benchmarks.check_program(benchmark, row.program)
+    n = whole(row.n, full)
+    made: Job = {
         "name": full,
-        "program": known.program,
+        "program": row.program,
         "release": release,
-        "experiment": known.experiment,
-        "variant": known.variant,
+        "experiment": row.experiment,
+        "variant": row.variant,
         "benchmark": benchmark,
         **_settings(keys),
         "n": n,
-        "retained_bytes": whole(known.retained_bytes or "0", full),
-        "argv": _command(full, known.program, n),
-        "env": _environment(keys, traced=known.has("traced")),
+        "retained_bytes": whole(row.retained_bytes or "0", full),
+        "argv": _command(full, row.program, n),
+        "env": _environment(keys, traced=row.has("traced")),
     }
-    row |= {"cpus": whole(known.cpus, full)} if known.cpus else {}
-    return row | ({"count": COUNTED} if keys.get("method") == "count" else {})
+    if row.cpus:
+        made["cpus"] = whole(row.cpus, full)
+    if _is_counted(keys):
+        made["count"] = COUNTED
+    return made
+
+
+def _is_counted(keys: Mapping[str, str]) -> bool:
+    return keys.get("method") == "count"
 
 
 def is_too_old(case: str, release: str) -> bool:
@@ -130,69 +152,84 @@ def _settings(keys: Mapping[str, str]) -> Job:
     """The settings of a case as columns; `gc` says whether Go's collector is on."""
     row: Job = {}
     if "go" in keys:
-        row = {"gc": "off" if keys["gogc"] == "off" else "on", "runtime": STOCK}
+        row["gc"] = "off" if keys["gogc"] == "off" else "on"
+        row["runtime"] = STOCK
     for key, value in keys.items():
-        if key not in SETTINGS and (key, value) != ("gogc", "off"):
-            text = EXPERIMENTS.get(value, value)
-            row[_RENAMED.get(key, key)] = whole(text, key) if key in NUMBERS else text
+        if key in SETTINGS or (key, value) == ("gogc", "off"):
+            continue
+        column = _RENAMED.get(key, key)
+        row[column] = whole(value, key) if key in NUMBERS else EXPERIMENTS.get(value, value)
     return row
 
 
 # The options of every JVM: allow experimental options (ZGC on 11), exit if any thread runs
 # out of memory, and log collections.
 _ALWAYS = (
-    *("-XX:+UnlockExperimentalVMOptions", "-XX:-UsePerfData"),
-    *("-Xlog:disable", "-Xlog:gc,gc+phases:file=gc.log", "-XX:+ExitOnOutOfMemoryError"),
+    "-XX:+UnlockExperimentalVMOptions -XX:-UsePerfData -Xlog:disable "
+    "-Xlog:gc,gc+phases:file=gc.log -XX:+ExitOnOutOfMemoryError"
 )
 # The JVM options of each setting of a case; without a value they are a template.
-_JVM: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("gc", ""): ("-XX:+Use{}GC",),
+_JVM = {
+    ("gc", ""): "-XX:+Use{}GC",
     # In this JVM only the program allocates, and nothing is collected. The program must
     # continue when the heap is full.
-    ("gc", "Epsilon"): (
-        *("-XX:+UseEpsilonGC", "-XX:-UseTLAB", "-Xint", "-XX:-ExitOnOutOfMemoryError"),
-    ),
-    ("heap", ""): ("-Xms{}m", "-Xmx{}m"),
-    ("escape", "off"): ("-XX:-DoEscapeAnalysis",),
-    ("finalization", ""): ("--finalization={}",),
-    ("gcthreads", ""): ("-XX:ParallelGCThreads={}",),
+    ("gc", "Epsilon"): "-XX:+UseEpsilonGC -XX:-UseTLAB -Xint -XX:-ExitOnOutOfMemoryError",
+    ("heap", ""): "-Xms{0}m -Xmx{0}m",
+    ("escape", "off"): "-XX:-DoEscapeAnalysis",
+    ("finalization", ""): "--finalization={}",
+    ("gcthreads", ""): "-XX:ParallelGCThreads={}",
 }
 
 
 def _command(full: str, program: str, n: int) -> str:
     """The command that measures a case with N operations, as a line for a shell."""
     printed = re.split("/(?:go|jdk)=", full)[0]
-    benchmark, keys = _parsed(full)
+    _, keys = _parsed(full)
     if "go" in keys:
-        parts = [f"^Benchmark({benchmark})$", *(f"^{part}$" for part in printed.split("/")[1:])]
-        bounded = [f"-test.benchtime={n}x"] if n else []
-        counted = [f"-test.count={COUNTED}"] if keys.get("method") == "count" else []
-        load = _LOADS.get(keys.get("load", ""))
-        beside = ["sh", "-c", load, "sh"] if load else []
-        command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}"]
-        return shlex.join([*beside, *command, *bounded, *counted])
-    options = [*_ALWAYS]
+        return shlex.join(_go_command(printed, keys, n))
+    return shlex.join(_java_command(printed, keys, program, n))
+
+
+def _go_command(printed: str, keys: Mapping[str, str], n: int) -> list[str]:
+    benchmark, *parts = printed.split("/")
+    pattern = "/".join([f"^Benchmark({benchmark})$", *(f"^{part}$" for part in parts)])
+    command = ["{program}", "-test.run=^$", f"-test.bench={pattern}"]
+    if n:
+        command.append(f"-test.benchtime={n}x")
+    if _is_counted(keys):
+        command.append(f"-test.count={COUNTED}")
+    if load := _LOADS.get(keys.get("load", "")):
+        command = ["sh", "-c", load, "sh", *command]
+    return command
+
+
+def _java_command(printed: str, keys: Mapping[str, str], program: str, n: int) -> list[str]:
+    options = _ALWAYS.split()
     for key, value in keys.items():
-        known = _JVM.get((key, value)) or _JVM.get((key, ""), ())
-        options += [each.format(value) for each in known]
-    where = os.pathsep.join(("{program}", "{program}/*"))
-    run = [f"{program}.Main", printed, str(n)]
-    return shlex.join(["{java}", *options, "-classpath", where, *run])
+        template = _JVM.get((key, value)) or _JVM.get((key, ""), "")
+        options += template.format(value).split()
+    classes = os.pathsep.join(("{program}", "{program}/*"))
+    return ["{java}", *options, "-classpath", classes, f"{program}.Main", printed, str(n)]
 
 
 def _environment(keys: Mapping[str, str], *, traced: bool) -> str:
     """The variables that configure the Go runtime for a case; none for Java."""
     if "go" not in keys:
         return ""
-    is_traced = traced and "profile" not in keys
+    godebug = GODEBUG
+    if traced and "profile" not in keys:
+        godebug += ",gctrace=1"
+    processors = keys.get("gomaxprocs", "")
+    if not processors and keys["setting"] == "precise":
+        processors = "1"
     variables = {
         "GOGC": keys["gogc"],
-        "GODEBUG": f"{GODEBUG},gctrace=1" if is_traced else GODEBUG,
+        "GODEBUG": godebug,
         "GOMEMLIMIT": keys.get("gomemlimit", ""),
         "MALLOC_ARENA_MAX": keys.get("arenas", ""),  # of glibc
-        "GOMAXPROCS": keys.get("gomaxprocs") or ("1" if keys["setting"] == "precise" else ""),
+        "GOMAXPROCS": processors,
     }
-    return shlex.join(f"{name}={value}" for name, value in variables.items() if value)
+    return shlex.join(_words({name: value for name, value in variables.items() if value}))
 
 
 # --- What a row says --------------------------------------------------------------------
@@ -205,19 +242,26 @@ def sized(job: Job, n: int) -> Job:
 
 def scaled(job: Job, scale: float) -> Job:
     """The job with a scaled N."""
-    return sized(job, max(1, round(job["n"] * scale))) if job["n"] and scale != 1 else job
+    if scale == 1 or not job["n"]:
+        return job
+    n = round(job["n"] * scale)
+    return sized(job, max(1, n))
 
 
 def capped(job: Job, memory: int) -> Job:
     """The job with N limited so that its retained bytes fit into `memory` bytes."""
-    fits = memory // job["retained_bytes"] if job["retained_bytes"] else job["n"]
+    if not job["retained_bytes"]:
+        return job
+    fits = memory // job["retained_bytes"]
     return sized(job, max(1, fits)) if fits < job["n"] else job
 
 
 def build(job: Job) -> Build:
     """The inputs of its binary in a round."""
     _, keys = _parsed(job["name"])
-    layout = "relinked" if keys.get("control") == "relinked" else keys.get("measurement", "")
+    layout = keys.get("measurement", "")
+    if keys.get("control") == "relinked":
+        layout = "relinked"
     return Build(job["program"], job["release"], keys.get("runtime", ""), layout)
 
 
@@ -238,7 +282,6 @@ def uncontrolled(job: Job) -> str:
 
 def processes(job: Job) -> int:
     """The number of its processes in a round."""
-    return PROCESSES if has(job, "short") and not {"profile", "count"} & job.keys() else 1
-
-
-# --- The file ---------------------------------------------------------------------------
+    if "profile" in job or "count" in job:
+        return 1
+    return PROCESSES if has(job, "short") else 1

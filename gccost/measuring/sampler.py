@@ -17,7 +17,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,6 @@ from typing import Any
 from gccost import processes
 from gccost.errors import GccostError
 from gccost.files import writing
-from gccost.measuring import jvm
 from gccost.run import benchfmt, gctrace
 from gccost.run.benchfmt import Sample
 
@@ -38,6 +37,8 @@ JVM_LOG = "gc.log"  # a JVM's log of its collections, in its scratch folder
 OUT_OF_MEMORY = 3  # the exit code of a JVM that ran out of memory
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG")  # of this process's environment
 
+_PAUSE = re.compile(r"\bPause\b.*?([\d.]+)ms\s*$", re.MULTILINE)  # of a JVM's log
+_CYCLE = re.compile(r"\bGC\((\d+)\)")
 _SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
 
 
@@ -63,17 +64,17 @@ def sample(
     Raises SampleFailed if the process fails, hangs (over `limit` seconds), or does not print
     that number of valid lines for the job's N.
     """
-    extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
     start = time.monotonic()
-    samples = _process(job, program, scratch, java, extra, limit)
+    samples = _process(job, program, scratch, java, profile, limit)
     count = job.get("count", 1)
     elapsed = round((time.monotonic() - start) / count, 4)
     if len(samples) != count:
         raise SampleFailed(f"the program printed {len(samples)} results, not {count}", job["name"])
-    more = {"elapsed-s": elapsed}
+    metrics = {"elapsed-s": elapsed}
     if "cpu-s" in samples[0].metrics:
-        more["cpu-share"] = round(samples[0].metrics["cpu-s"] / elapsed, 4)
-    return [each.with_metrics(more) for each in samples]
+        cpu = samples[0].metrics["cpu-s"]
+        metrics["cpu-share"] = round(cpu / elapsed, 4)
+    return [sample.with_metrics(metrics) for sample in samples]
 
 
 def is_traced(job: Job) -> bool:
@@ -89,39 +90,72 @@ def _process(
     program: Path,
     scratch: Path,
     java: Path | None,
-    extra: Sequence[str],
+    profile: Path | None,
     limit: float,
 ) -> list[Sample]:
     """Run a process, and return its samples."""
-    words = shlex.split(job["argv"])
-    command = [w.replace("{program}", str(program)).replace("{java}", str(java)) for w in words]
+    command = []
+    for word in shlex.split(job["argv"]):
+        word = word.replace("{program}", str(program))
+        command.append(word.replace("{java}", str(java)))
+    if profile is not None:
+        command.append(f"-test.cpuprofile={profile}")
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    environment |= dict(word.split("=", 1) for word in shlex.split(job["env"]))
+    for word in shlex.split(job["env"]):
+        name, _, value = word.partition("=")
+        environment[name] = value
     (scratch / JVM_LOG).unlink(missing_ok=True)
     with processes.pinned() if job.get("setting") == "precise" else nullcontext():
         # Covers all ended children; only this one ends between the two readings.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
-            done = processes.run([*command, *extra], limit=limit, cwd=scratch, env=environment)
+            done = processes.run(command, limit=limit, cwd=scratch, env=environment)
         except subprocess.TimeoutExpired:
-            why = f"the program hung: it was ended after {limit:g} s"
-            raise SampleFailed(why, job["name"]) from None
+            hung = f"the program hung: it was ended after {limit:g} s"
+            raise SampleFailed(hung, job["name"]) from None
         except OSError as error:
-            why = f"the program did not start: {error.strerror}"
-            raise SampleFailed(why, job["name"]) from None
+            reason = f"the program did not start: {error.strerror}"
+            raise SampleFailed(reason, job["name"]) from None
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if java is not None and done.returncode == OUT_OF_MEMORY:
-        return [_named(Sample(job["benchmark"], max(job["n"], 1), {"died": 1.0}), job)]
+        n = max(job["n"], 1)
+        died = Sample(job["benchmark"], n, {"died": 1.0})
+        return [_named(died, job)]
     if done.returncode != 0:
         raise _failure(done, job)
-    derived: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     if java is not None:
-        derived = jvm.used(before, after) | jvm.collections(scratch / JVM_LOG) | {"died": 0.0}
+        metrics = used(before, after) | collections(scratch / JVM_LOG) | {"died": 0.0}
     if is_traced(job):
-        derived = gctrace.metrics(gctrace.parse(done.stderr))
+        metrics = gctrace.metrics(gctrace.parse(done.stderr))
         with writing(scratch / TRACE):
             (scratch / TRACE).write_text(done.stderr, encoding="utf-8")
-    return [sample.with_metrics(derived) for sample in _results(done.stdout, job)]
+    return [sample.with_metrics(metrics) for sample in _results(done.stdout, job)]
+
+
+# --- What the process of a JVM used ----------------------------------------------------
+
+
+def used(before: resource.struct_rusage, after: resource.struct_rusage) -> dict[str, float]:
+    """The resource usage between two readings: CPU seconds and page faults."""
+    user = after.ru_utime - before.ru_utime
+    system = after.ru_stime - before.ru_stime
+    faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt
+    usage = {"user-s": user, "sys-s": system, "cpu-s": user + system, "faults": faults}
+    return {unit: round(float(value), 6) for unit, value in usage.items()}
+
+
+def collections(log: Path) -> dict[str, float]:
+    """The number of collections and their total pause (s), from the JVM's log."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    paused = sum(map(float, _PAUSE.findall(text)))
+    return {
+        "gc-cycles": float(len(set(_CYCLE.findall(text)))),
+        "gc-pause-s": round(paused / 1000, 6),
+    }
 
 
 # --- Its output ------------------------------------------------------------------------
@@ -129,23 +163,26 @@ def _process(
 
 def _results(output: str, job: Job) -> list[Sample]:
     """The results in a program's output, with the name of the job."""
+    name = job["name"]
     # The release and the settings, which the program does not know, follow the printed name.
-    printed, name = re.split("/(?:go|jdk)=", job["name"])[0], job["name"]
-    samples, found = [], benchfmt.parse(output)
+    printed = re.split("/(?:go|jdk)=", name)[0]
+    found = benchfmt.parse(output)
     for problem in found.errors:
         raise SampleFailed(f"the program's line cannot be read: {problem.why}", name)
+    samples = []
     for result in found.samples.values():
         if result.full_name != printed:
             raise SampleFailed(f"the program ran {result.full_name}", name)
         if job["n"] not in (0, result.n):
-            why = f"the program ran {result.n} operations, not {job['n']}"
-            raise SampleFailed(why, name)
+            ran = f"the program ran {result.n} operations, not {job['n']}"
+            raise SampleFailed(ran, name)
         if "go=" in name and "ns/op" not in result.metrics:
             raise SampleFailed("the program printed no ns/op", name)
         if result.metrics.get("c-misfreed"):
             raise SampleFailed("a C block was freed that was not allocated", name)
         samples.append(_named(result, job))
-    if not samples and (skipped := _SKIPPED.search(output)):
+    skipped = _SKIPPED.search(output)
+    if skipped and not samples:
         raise SampleFailed(f"the program skipped it: {skipped[1]}", name)
     return samples
 
@@ -159,9 +196,11 @@ def _named(sample: Sample, job: Job) -> Sample:
 def _failure(done: subprocess.CompletedProcess[str], job: Job) -> SampleFailed:
     """The error of a failed process, with the first line of its output."""
     foreign = "\n".join(gctrace.parse(done.stderr).foreign)
-    said = (foreign.strip() or done.stdout.strip() or "no output").splitlines()
+    output = foreign.strip() or done.stdout.strip() or "no output"
+    first_line = output.splitlines()[0]
     ended = f"failed with exit code {done.returncode}"
     if done.returncode < 0:
-        signals = {each.value: each.name for each in signal.Signals}
-        ended = f"was ended by {signals.get(-done.returncode, f'signal {-done.returncode}')}"
-    return SampleFailed(f"the program {ended}: {said[0][:200]}", job["name"])
+        number = -done.returncode
+        names = {each.value: each.name for each in signal.Signals}
+        ended = f"was ended by {names.get(number, f'signal {number}')}"
+    return SampleFailed(f"the program {ended}: {first_line[:200]}", job["name"])

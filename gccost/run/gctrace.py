@@ -80,14 +80,17 @@ def parse(text: str) -> Trace:
     cycles: list[Cycle] = []
     foreign: list[str] = []
     for line in text.splitlines():
-        begins = _BEGINS.search(line)
-        if begins is None:
-            foreign += [line] if line.strip() and not _SCAVENGER.match(line) else []
-        elif match := _CYCLE.match(line, begins.start()):
+        beginning = _BEGINS.search(line)
+        if beginning is None:
+            if line.strip() and not _SCAVENGER.match(line):
+                foreign.append(line)
+            continue
+        if match := _CYCLE.match(line, beginning.start()):
             cycles.append(_cycle(match))
             # Text without its own newline shares the line.
-            around = (line[: match.start()], line[match.end() :])
-            foreign += [part for part in around if part.strip()]
+            for part in (line[: match.start()], line[match.end() :]):
+                if part.strip():
+                    foreign.append(part)
     return Trace(tuple(cycles), tuple(foreign))
 
 

@@ -45,14 +45,16 @@ def cached(function: Callable[[Run], T]) -> Callable[[Run], T]:
     """A function of a run whose result is kept until its samples, jobs or ratios change."""
 
     @lru_cache(maxsize=8)
-    def kept(folder: Path, *changed: int) -> T:
+    def kept(folder: Path, *state: int) -> T:
         return function(Run(folder))
 
     def current(run: Run) -> T:
-        files = run.samples_txt, run.jobs_csv, run.ratios_csv
-        states = [path.stat() for path in files if path.exists()]
-        changed = [number for state in states for number in (state.st_mtime_ns, state.st_size)]
-        return kept(run.folder, *changed)
+        state = []
+        for path in (run.samples_txt, run.jobs_csv, run.ratios_csv):
+            if path.exists():
+                stat = path.stat()
+                state += [stat.st_mtime_ns, stat.st_size]
+        return kept(run.folder, *state)
 
     return current
 
@@ -80,10 +82,10 @@ class Run:
             hint = "read it with the gccost that wrote it, or a newer one"
             if written < FORMAT:
                 hint = "move the folder away and measure again; that format has no table of jobs"
-            why = f"the run has format {written}, this gccost reads format {FORMAT}"
-            raise GccostError(why, str(path), hint)
-        if why := fault(manifest, MANIFEST, "manifest"):
-            raise GccostError(why, str(path), RESTORE)
+            problem = f"the run has format {written}, this gccost reads format {FORMAT}"
+            raise GccostError(problem, str(path), hint)
+        if problem := fault(manifest, MANIFEST, "manifest"):
+            raise GccostError(problem, str(path), RESTORE)
         return dict(manifest)
 
     def update(self, **facts: Any) -> None:
@@ -92,16 +94,19 @@ class Run:
 
     def store_shell(self, name: str, command: str, output: str) -> None:
         """Store a command's output, with the date, so that replay can show it."""
-        printed = {name: {"command": command, "output": output, "date": now()}}
-        self.update(shell=self.manifest().get("shell", {}) | printed)
+        shell = self.manifest().get("shell", {})
+        shell[name] = {"command": command, "output": output, "date": now()}
+        self.update(shell=shell)
 
     def sit(self, budget: str, studies: Iterable[str]) -> int:
         """Begin a sitting, or go on with one that was interrupted; return its number, from 1."""
         sittings = list(self.manifest()["sittings"])
         if not sittings or sittings[-1]["because"]:
             sittings.append({"began": now(), "studies": []})
-        names = sorted({*sittings[-1]["studies"], *studies})
-        sittings[-1] |= {"budget": budget, "studies": names, "because": ""}
+        last = sittings[-1]
+        last["budget"] = budget
+        last["studies"] = sorted({*last["studies"], *studies})
+        last["because"] = ""
         self.update(sittings=sittings)
         return len(sittings)
 
@@ -110,12 +115,15 @@ class Run:
 
         The digests of the files show whether they were changed afterwards.
         """
-        finished, sittings = (self.manifest()[key] for key in ("finished", "sittings"))
+        manifest = self.manifest()
+        finished, sittings = manifest["finished"], manifest["sittings"]
         if sittings and sittings[-1]["budget"] == name:
             sittings[-1]["because"] = because
-        names = {*studies, *(finished[name]["studies"] if name in finished else ())}
-        done = {"because": because, "studies": sorted(names), "date": now()}
-        self.update(finished={**finished, name: done}, sittings=sittings, digests=self._digests())
+        names = {*studies}
+        if name in finished:
+            names.update(finished[name]["studies"])
+        finished[name] = {"because": because, "studies": sorted(names), "date": now()}
+        self.update(finished=finished, sittings=sittings, digests=self._digests())
 
     def altered(self) -> list[str]:
         """The files that have changed since measuring ended, or whose digests are missing.
@@ -124,9 +132,11 @@ class Run:
         are damaged.
         """
         manifest = self.manifest()
-        known = manifest.get("digests", {})
-        digests = self._digests() | {"run.json": _digest_of(manifest)}
-        return sorted(n for n in known.keys() | digests if known.get(n) != digests.get(n))
+        recorded = manifest.get("digests", {})
+        digests = self._digests()
+        digests["run.json"] = _digest_of(manifest)
+        names = recorded.keys() | digests.keys()
+        return sorted(name for name in names if recorded.get(name) != digests.get(name))
 
     def _digests(self) -> dict[str, str]:
         contents: dict[str, bytes] = {}
@@ -143,24 +153,27 @@ class Run:
 
     def _write(self, manifest: Manifest) -> None:
         manifest = _seen(manifest)
-        if why := fault(manifest, MANIFEST, "manifest"):  # it could not be read again
-            raise GccostError(f"this cannot be stored: {why}", str(self.folder))
+        if problem := fault(manifest, MANIFEST, "manifest"):  # it could not be read again
+            raise GccostError(f"this cannot be stored: {problem}", str(self.folder))
         if digests := manifest.get("digests"):
             digests["run.json"] = _digest_of(manifest)
-        text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        write_whole(self.folder / "run.json", text.encode())
+        text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
+        write_whole(self.folder / "run.json", f"{text}\n".encode())
 
     @property
     def studies(self) -> list[str]:
         """The studies that are complete at some budget."""
-        finished = self.manifest()["finished"].values()
-        return sorted({name for done in finished for name in done["studies"]})
+        names: set[str] = set()
+        for ending in self.manifest()["finished"].values():
+            names.update(ending["studies"])
+        return sorted(names)
 
     @property
     def last_measured(self) -> str:
         """When its last sitting began."""
         manifest = self.manifest()
-        return str((manifest["sittings"] or [{"began": manifest["created"]}])[-1]["began"])
+        sittings = manifest["sittings"]
+        return str(sittings[-1]["began"] if sittings else manifest["created"])
 
     @property
     def jobs_csv(self) -> Path:
@@ -192,20 +205,21 @@ class Run:
         """Why samples cannot be used, by line: they contradict their job, are implausible, or
         are there twice, which would narrow an interval.
         """
-        table, whys = self.table(), dict[int, str]()
+        table = self.table()
+        reasons: dict[int, str] = {}
         lines: dict[tuple[Any, ...], int] = {}
         for line, sample in self.reading().samples.items():
             job = table.get(sample.full_name)
             first = lines.setdefault((sample.full_name, *sample.metrics.values()), line)
             if job is None:
-                whys[line] = f"no job of jobs.csv is named {sample.full_name}"
+                reasons[line] = f"no job of jobs.csv is named {sample.full_name}"
             elif job["n"] not in (0, sample.n):
-                whys[line] = f"the sample has {sample.n} operations, and its job has {job['n']}"
-            elif why := benchfmt.implausible(sample):
-                whys[line] = why
+                reasons[line] = f"the sample has {sample.n} operations, and its job has {job['n']}"
+            elif reason := benchfmt.implausible(sample):
+                reasons[line] = reason
             elif first != line:
-                whys[line] = f"this is the sample of line {first} again"
-        return whys
+                reasons[line] = f"this is the sample of line {first} again"
+        return reasons
 
     def profile(self, case: str, round_: int) -> Path:
         """The file for the CPU profile of one sample (pprof's own format)."""
@@ -213,9 +227,12 @@ class Run:
 
     def profiles(self, case: str) -> dict[int, Path]:
         """The profiles of a case by round, in order."""
-        files = self.folder.glob(f"profiles/{_in_a_file(case)}-*.pb.gz")
-        rounds = {p.name.removesuffix(".pb.gz").rpartition("-")[2]: p for p in sorted(files)}
-        return {int(number): path for number, path in rounds.items() if number.isdecimal()}
+        profiles = {}
+        for path in sorted(self.folder.glob(f"profiles/{_in_a_file(case)}-*.pb.gz")):
+            _, _, number = path.name.removesuffix(".pb.gz").rpartition("-")
+            if number.isdecimal():
+                profiles[int(number)] = path
+        return profiles
 
     def gctrace(self, case: str) -> Path:
         """The file for the gctrace of a case's first sample (gzipped)."""
@@ -266,7 +283,9 @@ def _seen(value: Any) -> Any:
         return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)[:LONGEST]
     if isinstance(value, dict):
         return {_seen(name): _seen(inner) for name, inner in value.items()}
-    return [_seen(inner) for inner in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_seen(inner) for inner in value]
+    return value
 
 
 def _digest(data: bytes) -> str:
@@ -303,8 +322,9 @@ def skipped(folder: Path) -> tuple[str, ...]:
     sentences = []
     for run, error in _look_at(folder):
         if error is not None:
-            why = f"{Path(error.location).name}: {error.message}. To fix it: {error.hint}"
-            sentences.append(f"The run {run.name} is skipped: {why}.")
+            name = Path(error.location).name
+            reason = f"{name}: {error.message}. To fix it: {error.hint}"
+            sentences.append(f"The run {run.name} is skipped: {reason}.")
     return tuple(sentences)
 
 

