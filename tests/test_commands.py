@@ -96,6 +96,7 @@ TESTED = {
     ],
     r"python -m gccost re(play|port)": [GCCOST, MAKE],
     r"make [a-z-]+( ONLY=\w*)?( BUDGET=\w+)?": [MAKE],
+    r".*-m gccost\.saved": ["test_explain.py::test_the_kept_shares_are_those_of_the_recorded_runs"],
     r".*-m pytest .*|scripts/leave-one-out .*": [OURS],
     r"(cd gosrc && |GOMAXPROCS=200 )?go test .*-bench \S.*": [PLAIN],
     r"cd gosrc && go run \./overlay -o .*|go run \./overlay .*|GOROOT=.* go build -overlay.*": [

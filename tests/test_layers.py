@@ -16,6 +16,7 @@ LAYERS = (
     {"costs", "measuring"},
     {"judging"},
     {"showing", "studies"},
+    {"saved"},
     {"check", "explain", "notebook"},
     {"cli"},
     {"__main__"},

@@ -23,30 +23,38 @@ AT = re.compile(r"at_([0-9_]+)_records_ns")
 
 def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
     """The numbers of records in a sample's lists, sorted, and the time of a call (ns) for each."""
-    points = sorted(
-        (float(match[1].replace("_", ".")), float(ns))
-        for metric, ns in sample.items()
-        if (match := AT.fullmatch(str(metric))) and math.isfinite(ns)
-    )
-    return [records for records, _ in points], [ns for _, ns in points]
+    points = {}
+    for metric, ns in sample.items():
+        match = AT.fullmatch(str(metric))
+        if match and math.isfinite(ns):
+            records = match[1].replace("_", ".")
+            points[float(records)] = float(ns)
+    lengths = sorted(points)
+    return lengths, [points[length] for length in lengths]
 
 
 def slope(sample: pd.Series) -> float:
     """The time (ns) that a record adds to a sample's call; NaN without two lengths of the list."""
     records, ns = walked(sample)
-    return float(scipy.stats.linregress(records, ns).slope) if len(records) > 1 else math.nan
+    if len(records) < 2:
+        return math.nan
+    line = scipy.stats.linregress(records, ns)
+    return float(line.slope)
 
 
 def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     """Estimate a quantity that may be zero by the median of independent values."""
     x = np.asarray(values, dtype=np.float64)
     x = x[np.isfinite(x)]
-    if not x.size:
+    n = x.size
+    if not n:
         return nothing(confidence)
-    error = sqrt(variance_factor(median, x.size)) * float(x.std(ddof=1)) if x.size > 1 else inf
-    half = float(t(max(x.size - 1, 1), confidence)) * error
     value = float(np.median(x))
-    return Estimate(value, value - half, value + half, x.size, x.size, confidence)
+    if n == 1:
+        return Estimate(value, -inf, inf, n, n, confidence)
+    error = sqrt(variance_factor(median, n)) * float(x.std(ddof=1))
+    half = float(t(n - 1, confidence)) * error
+    return Estimate(value, value - half, value + half, n, n, confidence)
 
 
 def exactly(value: float, n: int, rounds: int) -> Estimate:
@@ -56,7 +64,8 @@ def exactly(value: float, n: int, rounds: int) -> Estimate:
 
 def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -> Estimate:
     """An estimate that rests on others of one confidence, with the fewest samples and rounds."""
-    n, rounds = min(e.n for e in parts), min(e.rounds for e in parts)
+    n = min(part.n for part in parts)
+    rounds = min(part.rounds for part in parts)
     return Estimate(value, low, high, n, rounds, parts[0].confidence)
 
 
@@ -66,28 +75,35 @@ def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Esti
     `times` has a row per round and a column per x; a cost is the lower quartile. The interval is
     that of a bootstrap over the rounds, widened by Student's t over the normal quantile.
     """
-    rows, at = np.asarray(times, dtype=np.float64), np.asarray(x, dtype=np.float64)
-    at = at - at.mean()
+    lengths = np.asarray(x, dtype=np.float64)
+    measured = np.asarray(times, dtype=np.float64)
+    value, rounds = float(_r2(lengths, measured)), len(measured)
+    if rounds == 1:
+        return Estimate(value, -inf, inf, rounds, rounds, confidence)
+    places = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
+    drawn = _r2(lengths, measured[places])
+    upper = (1 + confidence) / 2
+    ends = np.quantile(drawn, [1 - upper, upper])
+    widening = float(t(rounds - 1, confidence)) / special.ndtri(upper)
+    few_rounds = sqrt(rounds / (rounds - 1))
+    low, high = value + widening * few_rounds * (ends - value)
+    return Estimate(value, float(low), min(float(high), 1.0), rounds, rounds, confidence)
 
-    def r2(rows: Floats) -> Floats:
-        costs = np.quantile(rows, 0.25, axis=-2, method="median_unbiased")
-        costs -= costs.mean(axis=-1, keepdims=True)
-        return np.asarray((costs @ at) ** 2 / (at @ at) / (costs**2).sum(axis=-1))
 
-    value, rounds, inside = float(r2(rows)), len(rows), (1 + confidence) / 2
-    low, high = -inf, inf
-    if rounds > 1:
-        drawn = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
-        ends = np.quantile(r2(rows[drawn]), [1 - inside, inside])
-        wider = float(t(rounds - 1, confidence)) / special.ndtri(inside)
-        low, high = value + wider * sqrt(rounds / (rounds - 1)) * (ends - value)
-        high = min(high, 1.0)
-    return Estimate(value, float(low), float(high), rounds, rounds, confidence)
+def _r2(x: Floats, times: Floats) -> Floats:
+    """The r² of the line through the lower quartile of the rounds at each x."""
+    costs = np.quantile(times, 0.25, axis=-2, method="median_unbiased")
+    costs -= costs.mean(axis=-1, keepdims=True)
+    x = x - x.mean()
+    explained = (costs @ x) ** 2 / (x @ x)
+    return np.asarray(explained / (costs**2).sum(axis=-1))
 
 
 def most_unseen(samples: int, confidence: float = 0.95) -> float:
     """Exact upper confidence bound on an event's probability after zero occurrences."""
-    return float(1 - (1 - confidence) ** (1 / samples)) if samples else 1.0
+    if not samples:
+        return 1.0
+    return float(1 - (1 - confidence) ** (1 / samples))
 
 
 def standard_error(estimate: Estimate) -> float:
@@ -104,11 +120,14 @@ def heterogeneity(measured: Sequence[tuple[float, float]]) -> float:
     `measured` has values, with the standard errors of their logs. Uses Cochran's Q of the logs.
     NaN unless at least two values have an error.
     """
-    known = np.array([pair for pair in measured if np.isfinite(pair).all()])
-    if len(known) < 2:
+    pairs = np.array(measured, dtype=np.float64).reshape(-1, 2)
+    pairs = pairs[np.isfinite(pairs).all(axis=1)]
+    if len(pairs) < 2:
         return nan
-    logs = np.log(known[:, 0])
+    logs = np.log(pairs[:, 0])
     # A value without error (constant data) gets a large, finite weight.
-    weights = np.maximum(known[:, 1], 1e-12) ** -2
+    errors = np.maximum(pairs[:, 1], 1e-12)
+    weights = errors**-2
     centre = np.average(logs, weights=weights)
-    return float(special.chdtrc(len(known) - 1, weights @ (logs - centre) ** 2))
+    scatter = weights @ (logs - centre) ** 2
+    return float(special.chdtrc(len(pairs) - 1, scatter))
