@@ -37,7 +37,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, fsum, inf, isfinite, log, nan, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,7 @@ from gccost.costs import metrics
 from gccost.stats import FEWEST, SHOWN, Estimate, nothing
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int_]
 
 CASE = "name"
 SITTING = [CASE, "sitting"]
@@ -80,12 +81,17 @@ def quartile(values: pd.Series, by: list[str]) -> pd.Series:
     order = np.lexsort([values.to_numpy(), group])
     grouped = values.to_numpy()[order][(group < 0).sum() :]
     first = size.cumsum() - size
-    place = np.clip((size + 1 / 3) / 4 - 2 / 3, 0, size - 1)
-    below = np.floor(place).astype(int)
-    above = np.minimum(below + 1, size - 1)
+    place, below, above = _places(size)
     low = grouped[first + below]
     high = grouped[first + above]
     return pd.Series(low + (place - below) * (high - low), sizes.index)
+
+
+def _places(size: NDArray[np.integer[Any]]) -> tuple[Floats, Places, Places]:
+    """Where the quartile of so many values is when they are in order, and its neighbours."""
+    place = np.clip((size + 1 / 3) / 4 - 2 / 3, 0, size - 1)
+    below = np.floor(place).astype(int)
+    return place, below, np.minimum(below + 1, size - 1)
 
 
 def median(values: pd.Series, by: list[str]) -> pd.Series:
@@ -97,6 +103,11 @@ def median(values: pd.Series, by: list[str]) -> pd.Series:
 def variance_factor(statistic: Statistic, size: int) -> float:
     """The variance of a statistic of so many standard normal values, by simulation."""
     drawn = np.random.default_rng(0).normal(size=(size, _DRAWS))
+    if statistic is quartile:  # the same, but ten times as fast
+        place, below, above = _places(np.array(size))
+        ordered = np.partition(drawn, (int(below), int(above)), axis=0)
+        low, high = ordered[below], ordered[above]
+        return float(pd.Series(low + (place - below) * (high - low)).var(ddof=0))
     groups = pd.Index(np.repeat(np.arange(_DRAWS), size), name="draw")
     values = pd.Series(drawn.T.ravel(), groups)
     return float(statistic(values, ["draw"]).var(ddof=0))
@@ -227,11 +238,12 @@ def statistic_of(metric: str) -> Statistic:
     return quartile if metrics.scale(metric) in ("time", "rate") else median
 
 
-def scatter(rounds: pd.Series, metric: str) -> pd.Series:
+def scatter(rounds: pd.Series, metric: str, *, moderated: bool = True) -> pd.Series:
     """The variance of rounds within sittings, by case: of logs, or of counts as they are.
 
     It is moderated over the cases, but for counts, which have no scale in common. A time that has
-    no other case to moderate it has the scatter of its lower half, or one slow round would decide.
+    no other case to moderate it has the scatter of its lower half, or one slow round would decide;
+    so has each case of those that are not `moderated` because they have nothing in common.
     """
     is_count = metrics.scale(metric) == "count"
     values = rounds if is_count else np.log(rounds)
@@ -243,7 +255,7 @@ def scatter(rounds: pd.Series, metric: str) -> pd.Series:
     cases = table.mul(table["freedom"], axis="index").groupby(CASE).sum()
     freedom = table["freedom"].groupby(CASE).sum()
     variances = cases["variance"] / freedom
-    prior = fitted(variances, freedom)
+    prior = fitted(variances, freedom) if moderated else NONE
     if is_count:
         return variances
     if not prior.freedom:

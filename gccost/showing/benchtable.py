@@ -80,7 +80,7 @@ class Table:
         columns = len(block[: block.index("\n")].split())
         if columns < 4 or columns % 2 or columns > 2 * (benchfmt.MOST_UNITS + 1):
             return None
-        types: dict[int, str] = {0: "category", 1: "int64"}
+        types: dict[int, str] = {0: "category"}
         for column in range(2, columns, 2):
             types[column] = "float64"
             types[column + 1] = "category"
@@ -100,7 +100,7 @@ class Table:
             numbers = [self._named(name, config, file) for name in raw[0].cat.categories]
         except ValueError:
             return None
-        if not raw[1].between(1, _MOST - 1).all():
+        if raw[1].dtype != "int64" or not raw[1].between(1, _MOST - 1).all():
             return None
         made = {"case": np.array(numbers)[raw[0].cat.codes], "operations": raw[1]}
         for column, unit in zip(range(2, columns, 2), units, strict=True):

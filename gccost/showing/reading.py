@@ -19,10 +19,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from gccost.cases import benchmarks
-from gccost.costs import metrics
+from gccost.costs import method, metrics
+from gccost.costs.costs import METRIC, cost, is_signed, row
+from gccost.costs.costs import frame as frame_of
 from gccost.errors import GccostError
 from gccost.run import schema
 from gccost.run.benchfmt import Parser, Sample
@@ -138,6 +142,40 @@ def _frame(table: Table, ours: bool = False) -> pd.DataFrame:
     several = ["procs"] * (len(set(cases["procs"])) > 1)
     whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings), *several]
     return whole
+
+
+def costs(results: pd.DataFrame, metric: str = METRIC) -> pd.DataFrame:
+    """The cost of each case of a frame that `read` gives: `gccost.cost` of each, all at once.
+
+    Its index has the case's keys, its columns are those of `gccost.cost`.
+    """
+    groups = results.groupby(results.attrs["keys"], dropna=False, sort=False)
+    if not _are_plain(results, metric):
+        return pd.DataFrame(groups.apply(lambda samples: cost(samples, metric)))
+    signed = is_signed(metric)
+    column = "value" if signed else metric  # a column that is not known is a count
+    values = results[metric].to_numpy(dtype=float)
+    if metrics.scale(column) == "rate":
+        values = 1 / values
+    sitting = np.ones(len(results))
+    index = pd.MultiIndex.from_arrays([groups.ngroup(), sitting], names=method.SITTING)
+    rounds = pd.Series(values, index)
+    levels = method.levels(rounds, column, method.scatter(rounds, column, moderated=False))
+    rows: list[Any] = []
+    for value, error, n in levels.itertuples(index=False):
+        level = method.Level(value, error, int(n))
+        figure = method.of_levels({1.0: level}, column, int(n))
+        rows.append([*row(method.estimate(figure, signed=signed)).values(), "", "", figure])
+    return frame_of(rows, groups.size().index)
+
+
+def _are_plain(results: pd.DataFrame, metric: str) -> bool:
+    """Whether the samples are of no run, and all have a value that its scale can have."""
+    values = results.get(metric)
+    if results.attrs["of_a_run"] or values is None or not is_numeric_dtype(values):
+        return False
+    known = np.isfinite(values.to_numpy(dtype=float, na_value=math.nan)).all()
+    return bool(known) and (is_signed(metric) or bool((values > 0).all()))
 
 
 def in_columns(printed: str) -> str:
