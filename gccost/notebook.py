@@ -34,7 +34,7 @@ from gccost.judging.rules import Label, asked
 from gccost.measuring import campaign, languages, planning
 from gccost.run import benchfmt
 from gccost.run.runs import Run
-from gccost.showing import drawing, programs, progress, provenance, reading, tables
+from gccost.showing import programs, progress, provenance, reading, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Cell, Markup
@@ -213,6 +213,15 @@ def _asked(row: Row, bar: object) -> str:
     return f"bar {bar}, as asked{clear}"
 
 
+def _theme() -> None:
+    """Give charts their style, unless nothing here draws: what draws takes a second to load."""
+    pd.options.display.max_rows = 200
+    if {"IPython", "matplotlib", "seaborn"} & sys.modules.keys():
+        from gccost.showing import drawing
+
+        drawing.theme()
+
+
 def open_study(name: str, run: str | Path = "") -> OpenedStudy:
     """Open a study: your newest run that holds it, or the recorded one. Never measures.
 
@@ -221,7 +230,7 @@ def open_study(name: str, run: str | Path = "") -> OpenedStudy:
     by its name. Display the result to see which run it is. Also gives seaborn the charts' style.
     Raises GccostError, naming the nearest, if there is no such study or run.
     """
-    drawing.theme()
+    _theme()
     study = declared(name)
     recording = opening.chosen(study, run) if run else opening.shown(study, Settings.read())
     provenance.opened([recording.run.name])
@@ -343,7 +352,7 @@ def results(*, sittings: int = 1) -> Results:
 
     A run of yours with fewer `sittings` is not shown.
     """
-    drawing.theme()
+    _theme()
     shown = opening.every(STUDIES.values(), Settings.read(), sittings)
     provenance.opened(each.run.name for each in shown.values())
     return Results({name: OpenedStudy(each) for name, each in shown.items()})
@@ -351,7 +360,7 @@ def results(*, sittings: int = 1) -> Results:
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
-    drawing.theme()
+    _theme()
     limit = one_of(BUDGETS, budget, "budget")
     study = declared(name)
     with progress.bar(f"{name}, {budget} budget") as watched:

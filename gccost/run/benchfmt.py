@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -63,7 +64,7 @@ class Sample:
     @property
     def full_name(self) -> str:
         """The name with its keys, which identifies the case."""
-        return self.name + "".join(f"/{k}={v}" for k, v in self.keys.items())
+        return self.name + "".join([f"/{k}={v}" for k, v in self.keys.items()])  # often called
 
     def with_metrics(self, metrics: Mapping[str, float]) -> Sample:
         """The sample with more metrics."""
@@ -142,7 +143,7 @@ class Parser:
         for text_line in text.split("\n"):
             self.line += 1
             line = text_line.lstrip("\ufeff").rstrip("\r")  # of the file, or of one appended
-            line = line if self.measured else escaped(line)
+            line = line if self.measured or is_plain(line) else escaped(line)
             try:
                 sample = self._sample(line)
             except ValueError as why:
@@ -197,7 +198,7 @@ def _result(line: str, config: Config, measured: bool) -> Sample:
     fields = line[:LONGEST].split()
     if len(line) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1):
         raise ValueError(f"it has more than {LONGEST:,} characters or {MOST_UNITS} values")
-    if UNSEEN.search(line):
+    if not is_plain(line) and UNSEEN.search(line):
         raise ValueError("it holds bytes that are not text")
     if len(fields) == 2 and fields[1].isdecimal():
         raise ValueError("it has no value, as go test prints for a reported time of 0")
@@ -210,10 +211,9 @@ def _result(line: str, config: Config, measured: bool) -> Sample:
         raise ValueError(f"the count of iterations is not a whole number from 1: {fields[1][:40]}")
     units = tuple(fields[3::2])
     check_units(units)
-    metrics = dict(zip(units, map(_parse_value, fields[2::2]), strict=True))
-    for unit, value in metrics.items() if measured else ():
-        if not 0 <= (abs(value) if unit in _LEFT else value) <= LARGEST:
-            raise ValueError(f"a value is not between 0 and {LARGEST:.0e}: {value:g}")
+    metrics = dict(zip(units, _parse_values(fields[2::2]), strict=True))
+    if measured and not all(0 <= value <= LARGEST for value in metrics.values()):
+        _check_values(metrics)
     return Sample(name, int(fields[1]), metrics, keys, procs, config)
 
 
@@ -243,11 +243,26 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _parse_value(text: str) -> float:
-    value = _number(text)
-    if value is None:
-        raise ValueError(f"the value is not a number: {text}")
-    return value
+def _parse_values(texts: list[str]) -> list[float]:
+    joined = "".join(texts)
+    if joined.isascii() and "_" not in joined:
+        with suppress(ValueError):
+            return [*map(float, texts)]
+    for text in texts:
+        if _number(text) is None:
+            raise ValueError(f"the value is not a number: {text}")
+    return [*map(float, texts)]
+
+
+def _check_values(metrics: Mapping[str, float]) -> None:
+    for unit, value in metrics.items():
+        if not 0 <= (abs(value) if unit in _LEFT else value) <= LARGEST:
+            raise ValueError(f"a value is not between 0 and {LARGEST:.0e}: {value:g}")
+
+
+def is_plain(line: str) -> bool:
+    """Whether a line has only characters of ASCII that are seen, and tabs."""
+    return line.isascii() and line.replace("\t", " ").isprintable()
 
 
 @lru_cache  # most lines share their units

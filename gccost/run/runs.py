@@ -195,10 +195,11 @@ class Run:
         table, whys = self.table(), dict[int, str]()
         lines: dict[tuple[Any, ...], int] = {}
         for line, sample in self.reading().samples.items():
-            job = table.get(sample.full_name)
-            first = lines.setdefault((sample.full_name, *sample.metrics.values()), line)
+            name = sample.full_name
+            job = table.get(name)
+            first = lines.setdefault((name, *sample.metrics.values()), line)
             if job is None:
-                whys[line] = f"no job of jobs.csv is named {sample.full_name}"
+                whys[line] = f"no job of jobs.csv is named {name}"
             elif job["n"] not in (0, sample.n):
                 whys[line] = f"the sample has {sample.n} operations, and its job has {job['n']}"
             elif why := benchfmt.implausible(sample):
