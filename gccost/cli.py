@@ -400,13 +400,12 @@ def read_results(files: tuple[str, ...], metric: str) -> None:
     A cost is the lower quartile of times and rates, and the median of memory and counts, with its
     95 % interval from three results or more. See docs/read.md.
     """
-    from gccost.costs.costs import VALUES, cost
+    from gccost.costs.costs import VALUES
     from gccost.judging.rounding import plain
     from gccost.showing import reading
 
     results = reading.read(*files)
-    cases = results.groupby(results.attrs["keys"], dropna=False, sort=False)
-    costs = cases.apply(cost, metric)[VALUES]
+    costs = reading.costs(results, metric)[VALUES]
     shown = costs[VALUES[:3]].map(lambda value: "–" if math.isnan(value) else plain(value))
     table = shown.assign(n=costs["n"]).rename(columns={"value": metric}).reset_index()
     click.echo(table.to_string(index=False))

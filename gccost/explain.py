@@ -11,25 +11,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from gccost import paths
+from gccost import paths, saved
 from gccost.cases import published
-from gccost.cases.versions import TODAY_GO
 from gccost.costs import stacks
-from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.judging.claims import Study
-from gccost.judging.opening import reference
-from gccost.judging.quantities import SavedShare
 from gccost.judging.rounding import percent, plain, rounded
 from gccost.run import profiles, schema
-from gccost.studies import remedies, wrappers
 
 PARTS = {
     "registering": "registering and removing",
@@ -113,8 +107,6 @@ _SHOWN = 10  # call sites
 _LONG = 120  # characters of a function's name
 _ARGUMENTS = re.compile(r"\[(?!\.\.\.)(?:[^\[\]]|\[\.\.\.\])*\]")
 _BOUNDS = {"lower": "≥ ", "upper": "≤ ", "": ""}
-_SITE = ["function", "calls", "caller", "own"]
-_TIMES = ["share", "walk", "removing", "in_finalizers"]
 _PINNER = "runtime.(*Pinner).Pin"
 _OF_THE_WALK = ("larger_handles", "no_walk")
 
@@ -152,6 +144,47 @@ def _is_of_go(profile: profiles.Profile) -> bool:
     )
 
 
+@dataclass(slots=True)
+class _Site:
+    """A call site that registers or removes, and times (ns) of its stacks.
+
+    `function` and `calls` are the nearest function outside the runtime, and what it calls; `own`
+    is whether it is neither of Go's packages nor of slabs. `caller` is the program's function
+    that calls it, and that function's caller if it is of the same package; or what runs
+    finalizers. `walk` is what of the time is in the walk, `removing` in removing a special for a
+    caller, and `in_finalizers` below a finalizer or cleanup, whose own Close is no caller's.
+    """
+
+    function: str
+    calls: str
+    caller: str
+    own: bool
+    share: int = 0
+    walk: int = 0
+    removing: int = 0
+    in_finalizers: int = 0
+
+    @property
+    def is_users(self) -> bool:
+        """Whether the program registers for itself."""
+        return self.own and bool(_REGISTERING.fullmatch(self.calls))
+
+
+@dataclass(slots=True)
+class _Work:
+    """The time (ns) of a profile by phase, by call site, and by what of Go's packages registers.
+
+    The sites are in the order of their time. `functions` is the time of the program's own
+    finalizers and cleanups. `avoidable` is the sum of the sites where the program registers.
+    """
+
+    parts: Counter[str] = field(default_factory=Counter)
+    functions: int = 0
+    go: Counter[str] = field(default_factory=Counter)
+    sites: list[_Site] = field(default_factory=list)
+    avoidable: _Site = field(default_factory=lambda: _Site("", "", "", own=True))
+
+
 def explain(profile: profiles.Profile) -> dict[str, Any]:
     """Divide the time of a profile by phase and by who registers, as JSON has it.
 
@@ -170,44 +203,28 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     Go's. A profile that counts samples without their time has no `cpu_seconds`.
     """
     total = profile.total + profile.unnamed
-    fewest = (FEWEST - 1e-6) * profile.one_sample
     separate = _is_walk_separate(profile)
     work = _work(profile, separate)
-    registering = work[work["phase"] == "registering"]
-    sites = registering.groupby(_SITE, sort=False)[_TIMES].sum()
-    sites = sites.sort_values("share", ascending=False, kind="stable").reset_index()
-    own = sites["own"].eq(True)
-    users = own & sites["calls"].str.fullmatch(_REGISTERING).eq(True)
-    avoidable = sites.loc[users, _TIMES].sum()
-    parts = work.groupby("phase")["share"].sum().reindex([*PARTS], fill_value=0.0)
-    life = parts[[*stacks.PHASES]].sum()
-    parts["rest"] = total - parts.sum()
-    parts["walk"] = sites["walk"].sum()
-    parts["functions"] = work.loc[work["phase"].eq("running") & work["frees"], "share"].sum()
+    parts = _parts(work, total)
+    life = sum(parts[phase] for phase in stacks.PHASES)
 
     def share(time: float) -> float:
         return rounded(float(time / total)) if total else 0.0
 
-    def samples(time: float) -> int:
-        return round(time / profile.one_sample) if profile.one_sample else 0
-
-    finalizing = parts["running"] - parts["functions"] + avoidable["in_finalizers"]
-    ends = _ends(samples(avoidable["removing"]), samples(finalizing))
-    closing = samples(avoidable["removing"])
-    ended = (
-        f"{_ENDS[ends] if closing else _UNSEEN}: {closing} samples of callers that remove a "
-        f"finalizer or cleanup, {samples(finalizing)} of running them"
-    )
-    evidence = dict.fromkeys(REMEDIES, ended) | {
-        "larger_handles": (
-            f"{samples(avoidable['walk'])} of {samples(avoidable['share'])} samples of the "
-            "program's own registering are in the walk"
-        ),
-        "no_walk": f"{samples(parts['walk'])} samples in the walk",
-    }
+    ends, evidence = _evidence(work, parts, profile.one_sample)
     slabs = [*filter(stacks.SLAB.fullmatch, profile.names)]
-    enough = sites[own & (sites["share"] >= fewest)]
-    sites[_TIMES] = sites[_TIMES].map(share)
+    waiting = profile.share(stacks.SLOW_LOCK, within=[*slabs, "-"]) if total else 0.0
+    fewest = (FEWEST - 1e-6) * profile.one_sample
+    own = [site for site in work.sites if site.own and site.share >= fewest]
+    remedies = {}
+    for remedy, (time, estimated_from) in _saved(parts, work.avoidable, life, ends).items():
+        if estimated_from >= fewest:
+            remedies[remedy] = {
+                "saves": None if time is None else share(time),
+                "remains": None if time is None else share(life - time),
+                "bound": _bound(remedy, separate),
+                "evidence": evidence[remedy],
+            }
     return {
         "cpu_seconds": total / 1e9 if profile.timed else None,
         "one_sample": share(profile.one_sample),
@@ -215,31 +232,60 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
         "share": share(life),
         "walk_is_separate": separate,
         "objects_are": ends,
-        "parts": parts.map(share).to_dict(),
+        "parts": {part: share(time) for part, time in parts.items()},
         "slabs": rounded(profile.share(slabs)) if total else 0.0,
-        "slabs_waiting": (
-            rounded(profile.share(stacks.SLOW_LOCK, within=[*slabs, "-"])) if total else 0.0
-        ),
-        "registered_anyway": share(parts["registering"] - avoidable["share"]),
+        "slabs_waiting": rounded(waiting),
+        "registered_anyway": share(parts["registering"] - work.avoidable.share),
         "go_registers": [
             {"what": what, "share": share(time), **_advice(what)}
-            for what, time in _registered_by_go(registering).items()
+            for what, time in work.go.most_common()
             if time >= fewest
         ],
-        "remedies": {
-            remedy: {
-                "saves": None if saved is None else share(saved),
-                "remains": None if saved is None else share(life - saved),
-                "bound": _bound(remedy, separate),
-                "evidence": evidence[remedy],
-            }
-            for remedy, (saved, estimated_from) in _saved(parts, avoidable, life, ends).items()
-            if estimated_from >= fewest
-        },
-        "call_sites": sites.drop(columns="in_finalizers").to_dict("records"),
-        "kinds": _kinds(enough),
+        "remedies": remedies,
+        "call_sites": [_as_row(site, share) for site in work.sites],
+        "kinds": _kinds(own),
         "not_shown": NOT_SHOWN,
     }
+
+
+def _parts(work: _Work, total: int) -> dict[str, int]:
+    """The time (ns) of each of PARTS."""
+    parts = {part: work.parts[part] for part in PARTS}
+    parts["rest"] = total - sum(parts.values())
+    parts["walk"] = sum(site.walk for site in work.sites)
+    parts["functions"] = work.functions
+    return parts
+
+
+def _as_row(site: _Site, share: Callable[[float], float]) -> dict[str, Any]:
+    row = asdict(site)
+    del row["in_finalizers"]
+    return row | {name: share(row[name]) for name in ("share", "walk", "removing")}
+
+
+def _evidence(
+    work: _Work, parts: Mapping[str, int], one_sample: float
+) -> tuple[str, dict[str, str]]:
+    """How objects end, and what each remedy rests on, in numbers of samples."""
+
+    def samples(time: float) -> int:
+        return round(time / one_sample) if one_sample else 0
+
+    own = work.avoidable
+    closing = samples(own.removing)
+    finalizing = samples(parts["running"] - parts["functions"] + own.in_finalizers)
+    ends = _ends(closing, finalizing)
+    evidence = dict.fromkeys(
+        REMEDIES,
+        f"{_ENDS[ends] if closing else _UNSEEN}: {closing} samples of callers that remove a "
+        f"finalizer or cleanup, {finalizing} of running them",
+    )
+    evidence["larger_handles"] = (
+        f"{samples(own.walk)} of {samples(own.share)} samples of the program's own registering "
+        "are in the walk"
+    )
+    evidence["no_walk"] = f"{samples(parts['walk'])} samples in the walk"
+    return ends, evidence
 
 
 def _is_walk_separate(profile: profiles.Profile) -> bool:
@@ -288,69 +334,94 @@ def _advice(what: str) -> dict[str, str]:
     return {"registers": row["registers"], "remedy": row["remedy"]}
 
 
-def _registered_by_go(registering: pd.DataFrame) -> dict[str, float]:
-    """The time (ns) of registering by types of Go's own packages, by what they are."""
-    times = registering.groupby("go", sort=False)["share"].sum().drop("", errors="ignore")
-    return {str(what): time for what, time in times.sort_values(ascending=False).items()}
-
-
 def _saved(
-    parts: pd.Series, avoidable: pd.Series, life: float, ends: str
+    parts: Mapping[str, int], avoidable: _Site, life: int, ends: str
 ) -> dict[str, tuple[float | None, float]]:
     """What each remedy saves, None if it was not measured, and the time that it rests on."""
+    registering = avoidable.share
     # Who registers what says whose marking, sweeping and running it is.
-    part = avoidable["share"] / max(parts["registering"], 1)
+    part = registering / max(parts["registering"], 1)
     closing = (life - parts["resolving"] - parts["functions"]) * part
-    long = avoidable["walk"] >= _LONG_WALK * avoidable["share"]
-    measured = {FORGOTTEN: slabs_save, CLOSED: closed_slabs_save}
+    by_net = by_slabs = None
+    if ends == CLOSED:
+        by_net = registering * saved.share(saved.NET)
+        by_slabs = closing * saved.share(saved.CLOSED_SLABS)
+    elif ends == FORGOTTEN:
+        by_slabs = closing * saved.share(saved.SLABS)
+    long = avoidable.walk >= _LONG_WALK * registering
     return {
-        "net": (
-            avoidable["share"] * net_saves() if ends == CLOSED else None,
-            avoidable["share"] * (ends != FORGOTTEN),
-        ),
-        "none": (closing, avoidable["share"] * (ends != CLOSED)),
-        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"] * long),
-        "slabs": (
-            closing * measured[ends]() if ends in measured else None,
-            avoidable["share"],
-        ),
+        "net": (by_net, registering * (ends != FORGOTTEN)),
+        "none": (closing, registering * (ends != CLOSED)),
+        "larger_handles": (avoidable.walk * _SHORTER, avoidable.walk * long),
+        "slabs": (by_slabs, registering),
         "no_walk": (parts["walk"], parts["walk"]),
     }
 
 
-def _work(profile: profiles.Profile, separate: bool) -> pd.DataFrame:
-    """A row per stack of a phase: its time (ns), and what the phase's function calls and is for.
-
-    `function` and `calls` are the nearest function outside the runtime, and what it calls; `own`
-    is whether it is neither of Go's packages nor of slabs. `caller` is the program's function
-    that calls it, and that function's caller if it is of the same package; or what runs
-    finalizers. `go` is what of Go's own packages registers, if it is one. `frees` is whether
-    the program's own function runs. `share` is the time (ns), `walk` what of it is in the walk,
-    `removing` in removing a special for a caller, and `in_finalizers` below a finalizer or
-    cleanup, whose own Close is no caller's.
-    """
-    go = stacks.of_go(profile)
-    outer = {name for name in profile.names if stacks.is_outside(name, go)}
-    removers = {name for name in profile.names if _REMOVING.fullmatch(name)}
-    runners = {name for name in profile.names if stacks.RUNNERS.fullmatch(name)}
-    rows = []
+def _work(profile: profiles.Profile, separate: bool) -> _Work:
+    """Where the time of a profile's phases is."""
+    work = _Work()
+    names = _Names(profile)
+    walking = {stacks.SPLICE_POINT[0]} if separate else {*stacks.WALKING}
+    sites: dict[tuple[str, str, str, bool], _Site] = {}
     for phase, stack, at, time in stacks.classified(profile):
-        outside = [i for i in range(at + 1) if stack[i] in outer]
-        function = stack[outside[-1]] if outside else "(unknown)"
-        calls = stack[outside[-1] + 1 if outside else 0].partition("[")[0]
+        work.parts[phase] += time
+        if phase == "running" and not names.outer.isdisjoint(stack[at:]):
+            work.functions += time
+        if phase != "registering":
+            continue
+        if what := _type_of_go(stack[: at + 1], names.go):
+            work.go[what] += time
+        key = names.site(stack, at)
+        site = sites.setdefault(key, _Site(*key))
+        site.share += time
+        if not walking.isdisjoint(stack if separate else stack[-1:]):
+            site.walk += time
+        if not names.runners.isdisjoint(stack[:at]):
+            site.in_finalizers += time
+        elif not names.removers.isdisjoint(stack):
+            site.removing += time
+    work.sites = sorted(sites.values(), key=lambda site: -site.share)
+    for site in work.sites:
+        if site.is_users:
+            _add(work.avoidable, site)
+    return work
+
+
+def _add(to: _Site, site: _Site) -> None:
+    to.share += site.share
+    to.walk += site.walk
+    to.removing += site.removing
+    to.in_finalizers += site.in_finalizers
+
+
+class _Names:
+    """The functions of a profile by what they are: see `_Site`."""
+
+    def __init__(self, profile: profiles.Profile) -> None:
+        names = profile.names
+        self.go = stacks.of_go(profile)
+        self.outer = {name for name in names if stacks.is_outside(name, self.go)}
+        self.removers = {name for name in names if _REMOVING.fullmatch(name)}
+        self.runners = {name for name in names if stacks.RUNNERS.fullmatch(name)}
+
+    def site(self, stack: tuple[str, ...], at: int) -> tuple[str, str, str, bool]:
+        """The function, what it calls, its caller, and whether it is the program's own."""
+        outside = at
+        while outside >= 0 and stack[outside] not in self.outer:
+            outside -= 1
+        function = stack[outside] if outside >= 0 else "(unknown)"
+        calls = stack[outside + 1].partition("[")[0]
         pinned = _PINNER in stack[: at + 1]
-        own = not (pinned or function in go or stacks.SLAB.fullmatch(function))
-        above = [f for f in reversed(stack[:at]) if "." in f and f not in go and f != function]
-        helped = above and stacks.package(above[0]) == stacks.package(function)
-        running = [f for f in stack[:at] if f in runners]
-        caller = ", by ".join(above[: 2 if helped else 1] or running[-1:])
-        of_go = _type_of_go(stack[: at + 1], go) if phase == "registering" else ""
-        frees = not outer.isdisjoint(stack[at:])
-        walks = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
-        removes = not running and not removers.isdisjoint(stack)
-        times = [float(time) * each for each in (1, walks, removes, bool(running))]
-        rows.append((phase, function, calls, caller, own, of_go, frees, *times))
-    return pd.DataFrame(rows, columns=["phase", *_SITE, "go", "frees", *_TIMES])
+        own = not (pinned or function in self.go or stacks.SLAB.fullmatch(function))
+        return function, calls, self._caller(stack[:at], function), own
+
+    def _caller(self, stack: tuple[str, ...], function: str) -> str:
+        above = [f for f in reversed(stack) if "." in f and f not in self.go and f != function]
+        if not above:
+            return next((f for f in stack if f in self.runners), "")
+        helped = stacks.package(above[0]) == stacks.package(function)
+        return ", by ".join(above[: 2 if helped else 1])
 
 
 def _type_of_go(stack: tuple[str, ...], go: frozenset[str]) -> str:
@@ -372,47 +443,20 @@ def _named(called: tuple[str, ...]) -> str:
     return others if calls else ""
 
 
-def _kinds(sites: pd.DataFrame) -> list[dict[Any, Any]]:
+def _kinds(sites: list[_Site]) -> list[dict[str, Any]]:
     """The kinds of program in chapter 10 that register the same as these call sites."""
-    text = "\n".join(sorted(sites["calls"] + " " + sites["function"]))
-    kinds = published.table("kinds")
-    alike = kinds["claim"].map(lambda claim: bool(re.search(_REGISTERS.get(claim, "(?!)"), text)))
-    return kinds.loc[alike, ["special", "object_bytes", "program", "remedy"]].to_dict("records")
+    text = "\n".join(sorted(f"{site.calls} {site.function}" for site in sites))
+    kinds = published.by_name("kinds", ())
+    return [
+        {name: kind[name] for name in ("special", "object_bytes", "program", "remedy")}
+        for claim, kind in kinds.items()
+        if claim in _REGISTERS and re.search(_REGISTERS[claim], text)
+    ]
 
 
 def _cut(profile: profiles.Profile) -> int:
     """The time (ns) of stacks whose outermost functions may be missing."""
     return sum(time for stack, time in profile.stacks if len(stack) >= DEEPEST)
-
-
-@cache
-def slabs_save() -> float:
-    """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
-    each, slabs, manual = (f"Turns{way}/goroutines=1" for way in ("Finalizer", "Adopted", "Manual"))
-    return _measured(remedies.STUDY, SavedShare(each, slabs, manual, "settled_ns"))
-
-
-@cache
-def closed_slabs_save() -> float:
-    """The same if all objects are closed."""
-    return _measured(wrappers.STUDY, _closed_with("Adopted"))
-
-
-@cache
-def net_saves() -> float:
-    """The share (0 to 1) of a finalizer's cost that a recycled net saves if all are closed."""
-    return _measured(wrappers.STUDY, _closed_with("Guardian"))
-
-
-def _closed_with(way: str) -> SavedShare:
-    each, other = (
-        f"Wrapper{name}/bytes={size}/forgotten=0" for name, size in (("Finalizer", 64), (way, 24))
-    )
-    return SavedShare(each, other, "WrapperFree/bytes=24", "settled_ns")
-
-
-def _measured(study: Study, saved: SavedShare) -> float:
-    return saved.on(Recording(study, reference(study)), TODAY_GO).value
 
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from gccost.judging.rules import Label
 from gccost.measuring import campaign, languages, planning
 from gccost.run import benchfmt
 from gccost.run.runs import Run
-from gccost.showing import drawing, programs, progress, provenance, reading, tables
+from gccost.showing import programs, progress, provenance, reading, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Cell, Markup
@@ -178,6 +179,15 @@ class OpenedStudy(StudyCosts, StudyProfiles):
         return frame.assign(release=title)
 
 
+def _theme() -> None:
+    """Give charts their style, unless nothing here draws: what draws takes a second to load."""
+    pd.options.display.max_rows = 200
+    if {"IPython", "matplotlib", "seaborn"} & sys.modules.keys():
+        from gccost.showing import drawing
+
+        drawing.theme()
+
+
 def open_study(name: str, run: str | Path = "") -> OpenedStudy:
     """Open a study: your newest run that holds it, or the recorded one. Never measures.
 
@@ -186,7 +196,7 @@ def open_study(name: str, run: str | Path = "") -> OpenedStudy:
     by its name. Display the result to see which run it is. Also gives seaborn the charts' style.
     Raises GccostError, naming the nearest, if there is no such study or run.
     """
-    drawing.theme()
+    _theme()
     study = declared(name)
     recording = opening.chosen(study, run) if run else opening.shown(study, Settings.read())
     provenance.opened([recording.run.name])
@@ -311,7 +321,7 @@ def results(*, sittings: int = 1) -> Results:
 
     A run of yours with fewer `sittings` is not shown.
     """
-    drawing.theme()
+    _theme()
     recordings = opening.every(STUDIES.values(), Settings.read(), sittings)
     studies = {name: OpenedStudy(recording) for name, recording in recordings.items()}
     provenance.opened(study.run for study in studies.values())
@@ -320,7 +330,7 @@ def results(*, sittings: int = 1) -> Results:
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
-    drawing.theme()
+    _theme()
     limit = one_of(BUDGETS, budget, "budget")
     study = declared(name)
     with progress.bar(f"{name}, {budget} budget") as watched:

@@ -20,6 +20,7 @@ PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"
 GO_PACKAGES = ROOT / "data" / "go-packages.txt"
 GO_REGISTERS = ROOT / "data" / "go-registers.csv"
+SAVED_SHARES = ROOT / "data" / "saved-shares.csv"
 BENCHMARKS = ROOT / "data" / "benchmarks.csv"
 CACHE = ROOT / ".cache"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from recordings import Stacks, write_profile
 
-from gccost import cli, explain, paths
+from gccost import cli, explain, paths, processes, saved
 from gccost.cases import published
 from gccost.run import profiles
 
@@ -85,9 +86,9 @@ def test_innermost_function_decides_what_a_profile_says(tmp_path):
     remedies = answer["remedies"]
     assert answer["objects_are"] == "either"
     assert [*remedies] == [*saves]
-    for name, saved in saves.items():
-        assert remedies[name]["saves"] == (saved and pytest.approx(saved, rel=1e-4))
-        assert remedies[name]["remains"] == (saved and pytest.approx(0.71 - saved, rel=1e-4))
+    for name, part in saves.items():
+        assert remedies[name]["saves"] == (part and pytest.approx(part, rel=1e-4))
+        assert remedies[name]["remains"] == (part and pytest.approx(0.71 - part, rel=1e-4))
     # Freeing earlier saves more than a profile shows.
     bounds = {"net": "", "none": "lower", "larger_handles": "", "slabs": "", "no_walk": ""}
     assert {name: each["bound"] for name, each in remedies.items()} == bounds
@@ -172,10 +173,10 @@ def test_estimates_are_those_of_objects_that_end_alike(tmp_path):
         found[ends] = {name: each["saves"] for name, each in remedies if name in ("net", "slabs")}
     assert found["either"] == {"net": None, "slabs": None}
     registering = 980 / 987
-    assert found["closed"]["net"] == pytest.approx(registering * explain.net_saves(), rel=1e-4)
-    assert found["closed"]["slabs"] == pytest.approx(explain.closed_slabs_save(), rel=1e-4)
-    assert found["forgotten"] == {"slabs": pytest.approx(explain.slabs_save(), rel=1e-4)}
-    assert 0 < explain.net_saves() < 1
+    assert found["closed"]["net"] == pytest.approx(registering * saved.share(saved.NET), rel=1e-4)
+    assert found["closed"]["slabs"] == pytest.approx(saved.share(saved.CLOSED_SLABS), rel=1e-4)
+    assert found["forgotten"] == {"slabs": pytest.approx(saved.share(saved.SLABS), rel=1e-4)}
+    assert 0 < saved.share(saved.NET) < 1
 
 
 PIN = ["main.call", "runtime.(*Pinner).Pin", "runtime.(*Pinner).Pin.func1"]
@@ -472,6 +473,32 @@ def profile_of(kinds: str, values: list[list[int]], period: int = 0) -> bytes:
     for value in values:
         message.sample.add(location_id=[2, 1], value=value)
     return message.SerializeToString()
+
+
+def test_the_kept_shares_are_those_of_the_recorded_runs(tmp_path, monkeypatch):
+    """If not: .venv/bin/python -m gccost.saved."""
+    before = paths.SAVED_SHARES.read_bytes()
+    monkeypatch.setattr(paths, "SAVED_SHARES", tmp_path / "saved-shares.csv")
+    saved.write()
+    assert paths.SAVED_SHARES.read_bytes() == before
+
+
+def test_other_recorded_runs_than_those_of_the_kept_shares_are_read(tmp_path, monkeypatch):
+    kept = saved.share(saved.NET)
+    assert 0 < kept < 1
+    monkeypatch.setattr(saved, "digest", lambda: "of others")
+    monkeypatch.setattr(saved, "computed", {saved.NET: kept / 2}.get)
+    assert saved.share.__wrapped__(saved.NET) == kept / 2
+
+
+def test_explaining_loads_nothing_slow(tmp_path):
+    """Neither what computes nor what draws; a recorded run is not parsed either."""
+    path = write_profile(tmp_path / "cpu.pb.gz", NEW)
+    shown = "import sys; print(*sys.modules)"
+    code = f"from gccost import explain; explain.explain(explain.load({str(path)!r})); {shown}"
+    ran = processes.run([sys.executable, "-c", code])
+    assert ran.returncode == 0, ran.stderr
+    assert not {"pandas", "numpy", "scipy", "gccost.costs.recording"} & set(ran.stdout.split())
 
 
 @pytest.mark.parametrize("setting", ["AllocateAuto", "AllocateCleanup"])

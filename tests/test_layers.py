@@ -21,6 +21,7 @@ LAYERS = (
     {"costs", "measuring"},
     {"judging"},
     {"showing", "studies"},
+    {"saved"},
     {"check", "explain", "notebook", "sitting"},
     {"cli"},
     {"__main__"},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import importlib
 import io
 import json
 import lzma
 import math
+import sys
 import zipfile
 
 import pandas as pd
@@ -306,11 +308,23 @@ def test_a_compressed_file_that_cannot_be_read_is_named(content, what, hint, tmp
     assert raised.value.location == str(path)
 
 
-def test_a_file_of_zstd_is_named_where_python_cannot_read_it(tmp_path):
+@pytest.mark.parametrize("content", [ZSTD, zipped(bench=ZSTD)])
+def test_a_file_of_zstd_is_named_where_python_cannot_read_it(content, tmp_path, monkeypatch):
+    """Python reads zstd since 3.14; here it does not."""
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
     path = tmp_path / "bench.txt.zst"
-    path.write_bytes(ZSTD)
-    with pytest.raises((GccostError, ValueError), match="zstd"):
+    path.write_bytes(content)
+    with pytest.raises(GccostError) as raised:
         gccost.read(path)
+    assert raised.value.message == "it is compressed by zstd"
+    assert raised.value.hint == f"unpack it: zstd -d {path}"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="Python reads zstd since 3.14")
+def test_a_file_of_zstd_is_read_where_python_can(tmp_path):
+    path = tmp_path / "bench.txt.zst"
+    path.write_bytes(importlib.import_module("compression.zstd").compress(SIX))
+    assert list(gccost.read(path).ns) == list(gccost.read(SIX).ns)
 
 
 def test_lists_and_open_files_are_read(tmp_path):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from gccost import paths
 from gccost.cases import benchmarks
@@ -13,6 +11,9 @@ from gccost.errors import GccostError, expect
 from gccost.files import read_text, reading
 from gccost.run import gctrace
 from gccost.run.schema import columns, rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # The columns of the tables; those without a kind are texts.
 _PROFILE = (
@@ -41,6 +42,8 @@ def table(name: str) -> pd.DataFrame:
 
     Raises GccostError, with the file and the line, if it is missing or damaged.
     """
+    import pandas as pd  # which takes longer than to read a table without it
+
     expect(_TABLES, name, "published table")
     return pd.DataFrame(rows(paths.PUBLISHED / f"{name}.csv", columns(_TABLES[name])))
 
@@ -69,6 +72,8 @@ def published(name: str) -> pd.DataFrame:
     A benchmark is a `variant` in words, GOGC is `gc`, the figure per operation is `value`.
     data/published/README.md lists the tables; a gctrace has the columns of `traces`.
     """
+    import pandas as pd
+
     if name.endswith("-gctrace"):
         trace = text(f"{name}.txt")
         return pd.DataFrame(map(gctrace.values, gctrace.parse(trace).cycles))

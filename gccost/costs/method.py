@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, fsum, inf, isfinite, log, nan, sqrt
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,7 @@ from gccost.costs import metrics
 from gccost.stats import FEWEST, SHOWN, Estimate, nothing
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int_]
 
 CASE = "name"
 SITTING = [CASE, "sitting"]
@@ -82,15 +83,21 @@ def quartile(values: pd.Series, by: list[str]) -> pd.Series:
     ungrouped = np.count_nonzero(group < 0)
     grouped = x[order][ungrouped:]
     first = size.cumsum() - size
-    last = size - 1
-    place = (size + 1 / 3) / 4 - 2 / 3
-    place = np.clip(place, 0, last)
-    below = place.astype(int)
-    above = np.minimum(below + 1, last)
+    place, below, above = _places(size)
     low = grouped[first + below]
     high = grouped[first + above]
     quartiles = low + (place - below) * (high - low)
     return pd.Series(quartiles, sizes.index)
+
+
+def _places(size: NDArray[np.integer[Any]]) -> tuple[Floats, Places, Places]:
+    """Where the quartile of so many values is when they are in order, and its neighbours."""
+    last = size - 1
+    place = (size + 1 / 3) / 4 - 2 / 3
+    place = np.clip(place, 0, last)
+    below = np.floor(place).astype(int)
+    above = np.minimum(below + 1, last)
+    return place, below, above
 
 
 def median(values: pd.Series, by: list[str]) -> pd.Series:
@@ -101,8 +108,13 @@ def median(values: pd.Series, by: list[str]) -> pd.Series:
 @cache
 def variance_factor(statistic: Statistic, size: int) -> float:
     """The variance of a statistic of so many standard normal values, by simulation."""
-    random = np.random.default_rng(0)
-    drawn = random.normal(size=(size, _DRAWS))
+    drawn = np.random.default_rng(0).normal(size=(size, _DRAWS))
+    if statistic is quartile:  # the same, but ten times as fast
+        place, below, above = _places(np.array(size))
+        ordered = np.partition(drawn, (int(below), int(above)), axis=0)
+        low, high = ordered[below], ordered[above]
+        quartiles = pd.Series(low + (place - below) * (high - low))
+        return float(quartiles.var(ddof=0))
     draw = np.repeat(np.arange(_DRAWS), size)
     groups = pd.Index(draw, name="draw")
     values = pd.Series(drawn.T.ravel(), groups)
@@ -261,11 +273,12 @@ def statistic_of(metric: str) -> Statistic:
     return quartile if metrics.scale(metric) in ("time", "rate") else median
 
 
-def scatter(rounds: pd.Series, metric: str) -> pd.Series:
+def scatter(rounds: pd.Series, metric: str, *, moderated: bool = True) -> pd.Series:
     """The variance of rounds within sittings, by case: of logs, or of counts as they are.
 
     It is moderated over the cases, but for counts, which have no scale in common. A time that has
-    no other case to moderate it has the scatter of its lower half, or one slow round would decide.
+    no other case to moderate it has the scatter of its lower half, or one slow round would decide;
+    so has each case of those that are not `moderated` because they have nothing in common.
     """
     scale = metrics.scale(metric)
     values = rounds if scale == "count" else np.log(rounds)
@@ -276,7 +289,7 @@ def scatter(rounds: pd.Series, metric: str) -> pd.Series:
     if scale == "count":
         return variances
     freedom_of_case = freedom.groupby(CASE).sum()
-    prior = fitted(variances, freedom_of_case)
+    prior = fitted(variances, freedom_of_case) if moderated else NONE
     if prior.freedom:
         squares = prior.freedom * prior.variance + freedom_of_case * variances
         return squares / (prior.freedom + freedom_of_case)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,7 +38,11 @@ _CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
 # What the go command, a compiler or a linker says between results; it is no configuration.
 _SAID = re.compile(r"go: .*|[a-z][^\s:A-Z]*: (warning|note|error|fatal error): .*")
 _ANNOUNCED = re.compile(rf"{PREFIX}\S*")  # by go test -v, before the result
-_WITHIN = re.compile(rf"(.{{1,200}}?){PREFIX}\S*[\s|]+\d+[\s|]+\S+\s+[^\d\s]")
+# A result after something else on its line, in the columns of a table perhaps. Repetitions are
+# possessive (++): a line of bars would be tried in as many ways as it has pairs of them.
+_WITHIN = re.compile(
+    rf"(.{{1,200}}?){PREFIX}(?:\S*+\s|[^\s|]*+\|)[\s|]*+\d++[\s|]++[^\s|]\S*+\s++[^\d\s]"
+)
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
 _COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
 
@@ -59,7 +64,7 @@ class Sample:
     @property
     def full_name(self) -> str:
         """The name with its keys, which identifies the case."""
-        return self.name + "".join(f"/{k}={v}" for k, v in self.keys.items())
+        return self.name + "".join([f"/{k}={v}" for k, v in self.keys.items()])  # often called
 
     def with_metrics(self, metrics: Mapping[str, float]) -> Sample:
         """The sample with more metrics."""
@@ -119,27 +124,55 @@ def format_line(sample: Sample) -> str:
     return "\t".join([name, str(sample.n), *metrics])
 
 
+class Parser:
+    """Reads lines, in parts of a file perhaps. `measured` results are ours.
+
+    `config` is what holds for the next result, and `line` the number of lines that were read.
+    """
+
+    def __init__(self, file: str, *, measured: bool = True) -> None:
+        self.file = file
+        self.measured = measured
+        self.config: Config = {}
+        self.line = 0
+        self.errors: list[SyntaxProblem] = []
+
+    def read(self, text: str) -> dict[int, Sample]:
+        """The results of the next lines, by line."""
+        samples = {}
+        for text_line in text.split("\n"):
+            self.line += 1
+            line = text_line.lstrip("\ufeff").rstrip("\r")  # of the file, or of one appended
+            line = line if self.measured or is_plain(line) else escaped(line)
+            try:
+                sample = self._sample(line)
+            except ValueError as why:
+                self.errors.append(_problem(self.file, self.line, line, str(why)))
+            else:
+                if sample:
+                    samples[self.line] = sample
+        return samples
+
+    def _sample(self, line: str) -> Sample | None:
+        """The result of a line, if it has one. Raises ValueError with what is wrong."""
+        if line.startswith(PREFIX):
+            if self.measured or not _ANNOUNCED.fullmatch(line):
+                return _result(line, self.config, self.measured)
+        elif self.measured and UNSEEN.search(line):
+            raise ValueError("bytes that are not text")
+        elif not self.measured and (match := _WITHIN.match(line)):
+            prefix = match[1].strip() or "white space"
+            raise ValueError(f"remove what stands before the result: {prefix}")
+        elif not _SAID.match(line) and (match := _CONFIG.fullmatch(line.rstrip())):
+            self.config = {**self.config, match[1]: match[2]}
+        return None
+
+
 def parse(text: str, file: str = "output", *, measured: bool = True) -> Reading:
     """The results in a text, and its lines that are malformed. `measured` results are ours."""
-    samples: dict[int, Sample] = {}
-    errors: list[SyntaxProblem] = []
-    config: Config = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.lstrip("\ufeff").rstrip("\r")  # of the file, or of a file appended to it
-        line = line if measured else escaped(line)
-        try:
-            if line.startswith(PREFIX) and (measured or not _ANNOUNCED.fullmatch(line)):
-                samples[number] = _result(line, config, measured)
-            elif measured and UNSEEN.search(line):
-                raise ValueError("bytes that are not text")
-            elif not measured and (match := _WITHIN.match(line)):
-                prefix = match[1].strip() or "white space"
-                raise ValueError(f"remove what stands before the result: {prefix}")
-            elif not _SAID.match(line) and (match := _CONFIG.fullmatch(line.rstrip())):
-                config = {**config, match[1]: match[2]}
-        except ValueError as why:
-            errors.append(_problem(file, number, line, str(why)))
-    return Reading(samples, errors)
+    parser = Parser(file, measured=measured)
+    samples = parser.read(text)
+    return Reading(samples, parser.errors)
 
 
 def read(path: Path) -> Reading:
@@ -165,28 +198,27 @@ def _result(line: str, config: Config, measured: bool) -> Sample:
     fields = line[:LONGEST].split()
     if len(line) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1):
         raise ValueError(f"it has more than {LONGEST:,} characters or {MOST_UNITS} values")
-    if UNSEEN.search(line):
+    if not is_plain(line) and UNSEEN.search(line):
         raise ValueError("it holds bytes that are not text")
     if len(fields) == 2 and fields[1].isdecimal():
         raise ValueError("it has no value, as go test prints for a reported time of 0")
     if len(fields) < 4 or len(fields) % 2:
         raise ValueError("it is not a name, a count of iterations, and values with units")
-    name, keys, procs = _parse_name(fields[0])
+    name, keys, procs = parse_name(fields[0])
     if not fields[1].strip("0"):
         raise ValueError("the count of iterations is 0, so nothing was measured")
     if not _COUNT.fullmatch(fields[1]):
         raise ValueError(f"the count of iterations is not a whole number from 1: {fields[1][:40]}")
     units = tuple(fields[3::2])
-    _check_units(units)
-    metrics = dict(zip(units, map(_parse_value, fields[2::2]), strict=True))
-    for unit, value in metrics.items() if measured else ():
-        if not 0 <= (abs(value) if unit in _LEFT else value) <= LARGEST:
-            raise ValueError(f"a value is not between 0 and {LARGEST:.0e}: {value:g}")
+    check_units(units)
+    metrics = dict(zip(units, _parse_values(fields[2::2]), strict=True))
+    if measured and not all(0 <= value <= LARGEST for value in metrics.values()):
+        _check_values(metrics)
     return Sample(name, int(fields[1]), metrics, keys, procs, config)
 
 
 @lru_cache(maxsize=4096)
-def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
+def parse_name(text: str) -> tuple[str, dict[str, str], int]:
     procs = 1
     if match := _PROCS.fullmatch(text):
         text, procs = match[1], int(match[2])
@@ -211,15 +243,30 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _parse_value(text: str) -> float:
-    value = _number(text)
-    if value is None:
-        raise ValueError(f"the value is not a number: {text}")
-    return value
+def _parse_values(texts: list[str]) -> list[float]:
+    joined = "".join(texts)
+    if joined.isascii() and "_" not in joined:
+        with suppress(ValueError):
+            return [*map(float, texts)]
+    for text in texts:
+        if _number(text) is None:
+            raise ValueError(f"the value is not a number: {text}")
+    return [*map(float, texts)]
+
+
+def _check_values(metrics: Mapping[str, float]) -> None:
+    for unit, value in metrics.items():
+        if not 0 <= (abs(value) if unit in _LEFT else value) <= LARGEST:
+            raise ValueError(f"a value is not between 0 and {LARGEST:.0e}: {value:g}")
+
+
+def is_plain(line: str) -> bool:
+    """Whether a line has only characters of ASCII that are seen, and tabs."""
+    return line.isascii() and line.replace("\t", " ").isprintable()
 
 
 @lru_cache  # most lines share their units
-def _check_units(units: tuple[str, ...]) -> None:
+def check_units(units: tuple[str, ...]) -> None:
     for number, unit in enumerate(units):
         if unit in units[:number]:
             raise ValueError(f"the unit {unit} is there twice")

@@ -209,8 +209,9 @@ class Run:
         reasons: dict[int, str] = {}
         lines: dict[tuple[Any, ...], int] = {}
         for line, sample in self.reading().samples.items():
-            job = table.get(sample.full_name)
-            first = lines.setdefault((sample.full_name, *sample.metrics.values()), line)
+            name = sample.full_name
+            job = table.get(name)
+            first = lines.setdefault((name, *sample.metrics.values()), line)
             if job is None:
                 reasons[line] = f"no job of jobs.csv is named {sample.full_name}"
             elif job["n"] not in (0, sample.n):

@@ -144,16 +144,25 @@ def rows(path: Path, table: Mapping[str, Field], hint: str = "") -> list[dict[st
     Raises GccostError, with the file and the line, if it is missing, damaged or does not fit.
     """
     typed_rows = []
-    fields = {name.removesuffix("?"): field for name, field in table.items()}
+    known = {name.removesuffix("?"): field for name, field in table.items()}
+    fitting: dict[tuple[str, str], Any] = {}  # values by column and text; most recur
     with reading(path, hint):
         for line, texts in enumerate(read_table(path, hint), 2):
-            row = {}
-            for name, text in texts.items():
-                row[name] = _value(text, fields.get(name, TEXT))
-            if wrong := fault(row, {**table}, f"line {line}"):
-                raise ValueError(wrong)
+            new = [item for item in texts.items() if item not in fitting]
+            for name, text in new:
+                fitting[name, text] = _value(text, known.get(name, TEXT))
+            row = {name: fitting[name, text] for name, text in texts.items()}
+            is_first = line == 2
+            unknown = row if is_first else {name: row[name] for name, _ in new}
+            if fault(unknown, {**table} if is_first else _optional(table), "the row"):
+                raise ValueError(fault(row, {**table}, f"line {line}"))
             typed_rows.append(row)
     return typed_rows
+
+
+def _optional(table: Mapping[str, Field]) -> dict[str, Table]:
+    """A table whose columns may be absent."""
+    return {f"{name.removesuffix('?')}?" if name != "*" else name: table[name] for name in table}
 
 
 def _value(text: str, field: Field) -> Any:

@@ -518,3 +518,6 @@ def _words(row: Mapping[Any, Any], keys: Sequence[str]) -> list[str]:
             words.append(text)
             parts.update(text.split(", ") if ", " in text else ())
     return [each for each in dict.fromkeys(words) if each not in parts]
+
+
+theme()  # a study may have been opened before anything was loaded that draws

@@ -16,17 +16,22 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from gccost.cases import benchmarks
-from gccost.costs import metrics
+from gccost.costs import method, metrics
+from gccost.costs.costs import METRIC, cost, is_signed, row
+from gccost.costs.costs import frame as frame_of
 from gccost.errors import GccostError
-from gccost.run import benchfmt, schema
-from gccost.run.benchfmt import Sample
+from gccost.run import schema
+from gccost.run.benchfmt import Parser, Sample
+from gccost.showing import benchtable
+from gccost.showing.benchtable import Table
 from gccost.showing.tables import printable
 
 # A number in a key; "1.20" is a version, whose last digit counts.
@@ -38,7 +43,7 @@ _OF_A_RUN = (
 )
 _OTHERS = {  # what may be taken for results: a pattern, what it is, and what to do
     "\0": ("; it is UTF-16 or no text", "write it as UTF-8: iconv -f UTF-16 -t UTF-8"),
-    r"(?m)^Benchmark .*\bMode\b.*\bScore\b": (
+    r"(?m)^Benchmark (?>.*?\bMode\b).*\bScore\b": (
         "; it is a table of JMH",
         "write JMH's results as a file (-rf csv), which pandas.read_csv reads",
     ),
@@ -49,7 +54,7 @@ _OTHERS = {  # what may be taken for results: a pattern, what it is, and what to
     "": ("", "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"),
 }
 _RESULT = re.compile(r"Benchmark\S*\s+\d")
-_HAS_RESULTS = re.compile(r"(?m)^Benchmark\S|Benchmark\S*\s*\\t")  # or their JSON
+_HAS_RESULTS = re.compile(r"(?m)^Benchmark\S|Benchmark[^\s\\]{0,1000}+\s*+\\t")  # or their JSON
 _LINE = re.compile(r"Benchmark\S*\s+\d|[a-z]+: |PASS\b|ok \s|FAIL|\?? *\t|---|===|\s*$")
 _UNPACKED = 256 << 20  # bytes of a compressed file
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -95,49 +100,82 @@ def read(*sources: Any) -> pd.DataFrame:
     """
     if not sources:
         raise GccostError("no file is named", "gccost.read", _NAME_ONE)
-    each = (one for source in sources for one in _sources(source))
-    return frame([result for source in each for result in _of(source)])
+    table = Table()
+    for source in sources:
+        for each in _sources(source):
+            _add(table, each)
+    return _frame(table)
 
 
 def frame(results: Iterable[Sample], ours: bool = False) -> pd.DataFrame:
     """Results as a frame, see `read`; with `ours` all are from this package's programs."""
-    whole = pd.DataFrame(map(_row, results))
-    if whole.empty:
+    table = Table()
+    table.add(results)
+    return _frame(table, ours)
+
+
+def _frame(table: Table, ours: bool = False) -> pd.DataFrame:
+    cases = pd.DataFrame(table.cases)
+    if cases.empty:
         return pd.DataFrame(columns=[*_COLUMNS, *metrics.REPORTED])
-    columns = list(map(str, whole))
-    units = [name for name in columns if name.startswith(" ")]
+    values = table.frame()
+    columns = list(map(str, cases))
+    units = [name for name in map(str, values) if name.startswith(" ")]
     keys = [name for name in columns if name.startswith("/")]
     config = [name for name in columns if name.endswith(":") and name not in (*keys, *units)]
-    settings = [name for name in config if len(whole[name].drop_duplicates()) > 1] + keys
+    settings = [name for name in config if len(cases[name].drop_duplicates()) > 1] + keys
     spelled = {name: name.strip("/:") for name in settings}
     spelled |= {unit: metrics.column(unit[1:]) for unit in units}
     taken = Counter([*_COLUMNS, *spelled.values()])
     names = {raw: raw.strip() if taken[name] > 1 else name for raw, name in spelled.items()}
     names |= {f" {name}": f"{name} (unit)" for name in _COLUMNS}
-    whole[settings] = whole[settings].apply(_typed)
-    known = whole.reindex(columns=["gccost-format:", "pkg:"])
-    mine = (
-        ours | known["gccost-format:"].notna() | known["pkg:"].astype(str).str.startswith("gccost/")
-    )
-    words = whole["benchmark"].map(lambda name: benchmarks.of(name).variant)
-    whole["variant"] = whole["benchmark"].mask(mine, words)
+    for name in settings:
+        cases[name] = _typed(cases[name])
+    known = cases.reindex(columns=["gccost-format:", "pkg:"])
+    mine = known["gccost-format:"].notna() | known["pkg:"].astype(str).str.startswith("gccost/")
+    mine |= ours
+    words = cases["benchmark"].map(lambda name: benchmarks.of(name).variant)
+    cases["variant"] = cases["benchmark"].mask(mine, words)
+    whole = cases.take(values["case"].to_numpy()).reset_index(drop=True).join(values)
     whole = whole[["variant", "benchmark", *settings, *_COLUMNS[2:], *units]].rename(columns=names)
-    whole.attrs["of_a_run"] = bool(mine.all()) and " round" in columns
-    several = ["procs"] * (len(set(whole["procs"])) > 1)
+    whole.attrs["of_a_run"] = bool(mine.all()) and " round" in units
+    several = ["procs"] * (len(set(cases["procs"])) > 1)
     whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings), *several]
     return whole
 
 
-def _row(result: Sample) -> dict[str, Any]:
-    """A result's values by their names in the file: "pkg:" of the configuration, "/size" of the
-    benchmark's name, and units after a space, such as " ns/op".
+def costs(results: pd.DataFrame, metric: str = METRIC) -> pd.DataFrame:
+    """The cost of each case of a frame that `read` gives: `gccost.cost` of each, all at once.
+
+    Its index has the case's keys, its columns are those of `gccost.cost`.
     """
-    return {
-        **{f"{name}:": value for name, value in result.config.items()},
-        **{"benchmark": result.name, "procs": result.procs, "operations": result.n},
-        **{f"/{key}": value for key, value in result.keys.items()},
-        **{f" {unit}": value for unit, value in result.metrics.items()},
-    }
+    groups = results.groupby(results.attrs["keys"], dropna=False, sort=False)
+    if not _are_plain(results, metric):
+        return pd.DataFrame(groups.apply(lambda samples: cost(samples, metric)))
+    signed = is_signed(metric)
+    column = "value" if signed else metric  # a column that is not known is a count
+    values = results[metric].to_numpy(dtype=float)
+    if metrics.scale(column) == "rate":
+        values = 1 / values
+    sitting = np.ones(len(results))
+    index = pd.MultiIndex.from_arrays([groups.ngroup(), sitting], names=method.SITTING)
+    rounds = pd.Series(values, index)
+    levels = method.levels(rounds, column, method.scatter(rounds, column, moderated=False))
+    rows: list[Any] = []
+    for value, error, n in levels.itertuples(index=False):
+        level = method.Level(value, error, int(n))
+        figure = method.of_levels({1.0: level}, column, int(n))
+        rows.append([*row(method.estimate(figure, signed=signed)).values(), "", "", figure])
+    return frame_of(rows, groups.size().index)
+
+
+def _are_plain(results: pd.DataFrame, metric: str) -> bool:
+    """Whether the samples are of no run, and all have a value that its scale can have."""
+    values = results.get(metric)
+    if results.attrs["of_a_run"] or values is None or not is_numeric_dtype(values):
+        return False
+    known = np.isfinite(values.to_numpy(dtype=float, na_value=math.nan)).all()
+    return bool(known) and (is_signed(metric) or bool((values > 0).all()))
 
 
 def in_columns(printed: str) -> str:
@@ -176,43 +214,73 @@ def _of_list(parts: list[Any]) -> Iterator[str | Path | bytes]:
         yield from _sources(each)
 
 
-def _of(source: str | Path | bytes) -> list[Sample]:
-    """The results of a file, or of a text."""
+def _add(table: Table, source: str | Path | bytes) -> None:
+    """Add the results of a file, or of a text."""
+    place, text = _text_of(source)
+    if not text or text.isspace():
+        raise GccostError("it is empty", place, _NAME_ONE)
+    text = _printed(text)
+    parser = Parser(place, measured=False)
+    before = len(table.cases)
+    samples = _parsed(text, parser, table)
+    if len(table.cases) == before:
+        what, hint = next(said for has, said in _OTHERS.items() if re.search(has, text))
+        if parser.errors and not what:
+            what = f"; line {parser.errors[0].line}: {parser.errors[0].why}"
+        raise GccostError(f"it holds no result of a benchmark{what}", place, hint)
+    not_finite = _not_finite(samples)
+    for problem in parser.errors[:_TOLD]:
+        print(f"{problem} (left out)")
+    for line, unit, value in not_finite[:_TOLD]:
+        print(f"{place}:{line}: {unit} is {value} (kept; gccost.cost leaves it out)")
+    if more := len(not_finite[_TOLD:]):
+        print(f"{place}: {more} more values are not finite")
+    if more := len(parser.errors[_TOLD:]):
+        print(f"{place}: {more} more lines are left out")
+    if "gccost-format:" in table.cases[before]:
+        print(f"{place}: {_OF_A_RUN.format(Path(place).parent)}")
+
+
+def _text_of(source: str | Path | bytes) -> tuple[str, str]:
+    """Where a text is, and it."""
     place = "the text"
     if isinstance(source, bytes):
-        text = _decoded(source, place)
-    elif "\n" in (text := str(source)) or _RESULT.match(text):
-        pass
-    elif text.strip():
-        place = text
-        text = _decoded(_bytes(text), place)
-    if not text.strip():
-        raise GccostError("it is empty", place, _NAME_ONE)
-    found = benchfmt.parse(_printed(text), place, measured=False)
-    results = list(found.samples.values())
-    if not results:
-        what, hint = next(said for has, said in _OTHERS.items() if re.search(has, text))
-        if found.errors and not what:
-            what = f"; line {found.errors[0].line}: {found.errors[0].why}"
-        raise GccostError(f"it holds no result of a benchmark{what}", place, hint)
-    for problem in found.errors[:_TOLD]:
-        print(f"{problem} (left out)")
-    for line, unit, value in _not_finite(found)[:_TOLD]:
-        print(f"{place}:{line}: {unit} is {value} (kept; gccost.cost leaves it out)")
-    if more := len(_not_finite(found)[_TOLD:]):
-        print(f"{place}: {more} more values are not finite")
-    if more := len(found.errors[_TOLD:]):
-        print(f"{place}: {more} more lines are left out")
-    if "gccost-format" in results[0].config:
-        print(f"{place}: {_OF_A_RUN.format(Path(place).parent)}")
-    return [replace(each, config={**each.config, "file": place}) for each in results]
+        return place, _decoded(source, place)
+    name = str(source)
+    if "\n" in name or _RESULT.match(name) or not name.strip():
+        return place, name
+    return name, _decoded(_bytes(name), name)
 
 
-def _not_finite(found: benchfmt.Reading) -> list[tuple[int, str, float]]:
+def _parsed(text: str, parser: Parser, table: Table) -> dict[int, Sample]:
+    """Add the results of a text; gives those that were read one by one, by line."""
+    samples: dict[int, Sample] = {}
+    at = 0
+    for begin, end in benchtable.runs(text):
+        if at < begin:
+            samples |= _one_by_one(text[at : begin - 1], parser, table)
+        run = text[begin:end]
+        if read := table.add_run(run, parser.config, parser.file):
+            parser.line += read
+        else:
+            samples |= _one_by_one(run[:-1], parser, table)
+        at = end
+    if at < len(text):
+        samples |= _one_by_one(text[at:], parser, table)
+    return samples
+
+
+def _one_by_one(text: str, parser: Parser, table: Table) -> dict[int, Sample]:
+    samples = parser.read(text)
+    table.add(samples.values(), parser.file)
+    return samples
+
+
+def _not_finite(samples: Mapping[int, Sample]) -> list[tuple[int, str, float]]:
     """The values that are NaN or infinite, with their line and unit."""
     return [
         (line, unit, value)
-        for line, sample in found.samples.items()
+        for line, sample in samples.items()
         for unit, value in sample.metrics.items()
         if not math.isfinite(value)
     ]
@@ -290,16 +358,18 @@ def _check_size(size: int, place: str) -> None:
 
 def _printed(text: str) -> str:
     """What the programs printed, if a text is the output of `go test -json`."""
-    if '"Action":' not in text:
+    if '"' not in text or '"Action":' not in text:
         return text
-    printed: dict[str, str] = defaultdict(str)  # by package: they run at the same time
+    printed = defaultdict[str, list[str]](list)  # by package: they run at the same time
     for line in text.splitlines():
         try:
             event: dict[str, Any] = json.loads(line)
-            printed[event.get("Package", "")] += event.get("Output", "")
-        except (ValueError, AttributeError, TypeError):
-            printed[""] += f"{line}\n"  # what go itself says
-    return "\n".join(f"pkg: {package}\n{output}" for package, output in printed.items())
+            package, output = event.get("Package", ""), event.get("Output", "")
+            printed[package].append(output + "")
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            printed[""].append(f"{line}\n")  # what go itself says
+    outputs = {package: "".join(parts) for package, parts in printed.items()}
+    return "\n".join(f"pkg: {package}\n{output}" for package, output in outputs.items())
 
 
 def _typed(column: pd.Series) -> pd.Series:
