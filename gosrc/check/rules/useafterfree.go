@@ -21,7 +21,7 @@ func (p *Package) useAfterFree(report func(Finding)) (functions, found int) {
 		passes, faults := false, false
 		ownNodes(in.block, func(n ast.Node) {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || p.cCall(call) == "" {
+			if !ok || p.cCall(call) == "" || p.isDead(call) {
 				return
 			}
 			for _, arg := range call.Args {
@@ -109,7 +109,7 @@ func (p *Package) freedArgument(in *body, arg ast.Expr) (*Registration, path) {
 			continue
 		}
 		for _, each := range p.frees(r) {
-			if each.field == taken.last() {
+			if each.field == taken.last() && p.keptBy(r) == "" {
 				return r, taken
 			}
 		}
