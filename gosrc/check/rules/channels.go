@@ -30,6 +30,9 @@ func (p *Package) room(field *types.Var) int64 {
 	room := int64(unlimited)
 	made := false
 	give := func(value ast.Expr) {
+		if p.isNil(value) {
+			return // the channel is given up
+		}
 		made = true
 		room = min(room, p.buffer(value))
 	}
