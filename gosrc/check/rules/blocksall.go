@@ -22,6 +22,10 @@ func (p *Package) blocksAll(report func(Finding)) {
 		if p.isNeverRun(r) {
 			continue
 		}
+		if why := p.keptBy(r); why == byGoroutine {
+			p.notChecked(BlocksAll, r.Call.Pos(), "the object may be held, so that this does not run: "+why)
+			continue
+		}
 		own := owned{}
 		if len(params) > 0 && params[0] != nil {
 			own[params[0]] = params[0].Type()

@@ -10,6 +10,8 @@ import (
 // 1 does not judge objects that may be held so: by a package variable, by another object, by a
 // goroutine, or by a function that this package does not declare.
 
+const byGoroutine = "a goroutine has it"
+
 // passing are the packages whose functions do not keep what they are given.
 var passing = map[string]bool{
 	"C": true, "errors": true, "fmt": true, "log": true, "log/slog": true, "runtime": true,
@@ -85,7 +87,7 @@ func (p *Package) keptIn(in *body, v *types.Var, deep int) string {
 			}
 		case *ast.GoStmt:
 			if p.callRefers(n.Call, holders) {
-				why = "a goroutine has it"
+				why = byGoroutine
 			}
 		case *ast.CallExpr:
 			why = p.keptByCall(n, holders, deep)

@@ -144,3 +144,18 @@ func newUnguarded() *object {
 	}
 	return o
 }
+
+// Case 24 (harmless): a goroutine has the object for as long as it runs.
+
+type served struct{ end chan bool }
+
+func (s *served) serve() { <-s.end }
+
+func (s *served) close() { freed <- "served" }
+
+func newServed() *served {
+	s := &served{end: make(chan bool)}
+	go s.serve()
+	runtime.SetFinalizer(s, (*served).close)
+	return s
+}

@@ -9,11 +9,13 @@ typedef struct { int n; } thing;
 static thing *make_thing(void) { return calloc(1, sizeof(thing)); }
 static void free_thing(thing *t) { free(t); }
 static int use(thing *t) { return t->n; }
+static int same_thing(thing *a, thing *b) { return a->n == b->n; }
 static int register_id(thing *t, unsigned long id) { return t->n = (int)id; }
 */
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/cgo"
@@ -176,3 +178,46 @@ func newWatched(end chan bool) *watched {
 }
 
 func (h *watched) Use() int { return int(C.use(h.p)) }
+
+// Case 24 (harmless): the cleanup that frees waits for the mutex; another one of the object does not.
+
+type guard struct{ mu sync.Mutex }
+
+type guardedBy struct {
+	by   *guard
+	p    *C.thing
+	tags map[string]int
+}
+
+func newGuardedBy(by *guard) *guardedBy {
+	h := &guardedBy{by: by, p: C.make_thing(), tags: map[string]int{}}
+	runtime.AddCleanup(h, by.free, h.p)
+	runtime.AddCleanup(h, forget, h.tags)
+	return h
+}
+
+func (g *guard) free(p *C.thing) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	C.free_thing(p)
+}
+
+func forget(tags map[string]int) { clear(tags) }
+
+func (h *guardedBy) Use() int {
+	h.by.mu.Lock()
+	defer h.by.mu.Unlock()
+	return int(C.use(h.p))
+}
+
+// Case 25 (harmless): the call never begins, because the result is still nil.
+
+type sum struct{ of C.thing }
+
+// Add would add to a sum.
+func Add(e *engine) (total *sum, err error) {
+	if C.same_thing(e.p, &total.of) == 0 {
+		err = errors.New("they differ")
+	}
+	return total, err
+}
