@@ -265,10 +265,11 @@ func TestACleanupOfAPackageVariableNeverRuns(t *testing.T) {
 	exactly(t, ran.Load(), 0)
 }
 
-func TestTheRuntimeEndsAProgramThatRegistersOnAFieldOrTwice(t *testing.T) {
+func TestTheRuntimeEndsAProgramThatRegistersOnAFieldOrTwiceOrOfAnotherType(t *testing.T) {
 	for _, each := range []struct{ what, says string }{
 		{"field", "pointer not at beginning of allocated block"},
 		{"twice", "finalizer already set"},
+		{"variable", "cannot pass **harm.object to finalizer func(*harm.object)"},
 	} {
 		command := exec.Command(os.Args[0], "-test.run", "^TestMain$")
 		command.Env = append(os.Environ(), "GCCOST_HARM="+each.what)
@@ -279,6 +280,15 @@ func TestTheRuntimeEndsAProgramThatRegistersOnAFieldOrTwice(t *testing.T) {
 	}
 }
 
+func TestTheRuntimeAcceptsATinyElementWithoutAPointer(t *testing.T) {
+	ran := new(atomic.Int64)
+	all := make([]int32, 1024)
+	runtime.SetFinalizer(&all[1], func(*int32) { ran.Add(1) })
+	Collect()
+	exactly(t, ran.Load(), 0) // another element holds it
+	runtime.KeepAlive(&all[2])
+}
+
 func TestMain(m *testing.M) {
 	o := newObject()
 	switch os.Getenv("GCCOST_HARM") {
@@ -287,6 +297,8 @@ func TestMain(m *testing.M) {
 	case "twice":
 		runtime.SetFinalizer(o, func(*object) {})
 		runtime.SetFinalizer(o, func(*object) {})
+	case "variable":
+		runtime.SetFinalizer(&o, func(*object) {})
 	}
 	os.Exit(m.Run())
 }

@@ -131,7 +131,7 @@ func TypeCheck(fset *token.FileSet, path string, files []*ast.File, from types.I
 	info := &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{},
 		Defs: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
-		Instances: map[*ast.Ident]types.Instance{},
+		Instances: map[*ast.Ident]types.Instance{}, Implicits: map[ast.Node]types.Object{},
 	}
 	if failed == nil {
 		failed = func(error) {}

@@ -162,18 +162,25 @@ func (p *Package) isFreed(receiver, field *types.Var) bool {
 
 // hasFree reports whether a node frees what the finalizer or cleanup would free.
 func (p *Package) hasFree(n ast.Node, in *body, receiver *types.Var) bool {
+	return p.freeIn(n, in, receiver) != nil
+}
+
+// freeIn is the call in a node that frees what the finalizer or cleanup would free; nil if none does.
+func (p *Package) freeIn(n ast.Node, in *body, receiver *types.Var) *ast.CallExpr {
 	wanted := map[action]bool{}
 	for _, each := range p.actions(p.named(receiver.Type())) {
 		wanted[action{callee: each.callee, field: each.field}] = true
 	}
-	found := false
+	var found *ast.CallExpr
 	ast.Inspect(n, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		if !ok || found {
-			return !found
+		if !ok || found != nil || p.isDead(call) {
+			return found == nil
 		}
 		for _, each := range p.actionsOf(in.block, call, receiver, depth) {
-			found = found || wanted[action{callee: each.callee, field: each.field}]
+			if wanted[action{callee: each.callee, field: each.field}] {
+				found = call
+			}
 		}
 		return true
 	})
@@ -188,32 +195,109 @@ const (
 
 // stillPays is what a closing method leaves undone on a path; empty if nothing.
 func (p *Package) stillPays(in *body, receiver *types.Var, r *Registration) (what, do string) {
-	leaves := false
-	states := map[*cfg.Block]map[int]bool{}
-	var walk func(block *cfg.Block, state int)
-	walk = func(block *cfg.Block, state int) {
-		if states[block] == nil {
-			states[block] = map[int]bool{}
-		}
-		if states[block][state] {
-			return
-		}
-		states[block][state] = true
-		for _, node := range block.Nodes {
-			state |= p.event(node, in, receiver)
-		}
-		if len(block.Succs) == 0 && returns(block) {
-			leaves = leaves || state == freed
-		}
-		for _, next := range block.Succs {
-			walk(next, state)
-		}
-	}
-	walk(p.graph(in).Blocks[0], 0)
-	if !leaves {
+	search := &closeSearch{p, in, receiver, map[closeState]bool{}}
+	if !search.leaves(closeState{block: p.graph(in).Blocks[0]}) {
 		return "", ""
 	}
 	return p.paying(in, receiver, r)
+}
+
+// A closeState is a block of a closing method, with what has happened before it.
+type closeState struct {
+	block *cfg.Block
+	done  int
+	// by is the call that freed last, and result the variable that has its result. They are unset
+	// once the object has been told that it is free.
+	by     *ast.CallExpr
+	result *types.Var
+}
+
+// A closeSearch looks for a path through a closing method that frees and does not clear.
+type closeSearch struct {
+	p        *Package
+	in       *body
+	receiver *types.Var
+	known    map[closeState]bool
+}
+
+// leaves reports whether a path from a state returns with what was registered. If the function
+// branches on the result of the free, and clears on one branch only, the free has failed on the
+// other one, which keeps the finalizer on purpose.
+func (s *closeSearch) leaves(state closeState) bool {
+	if known, seen := s.known[state]; seen {
+		return known
+	}
+	s.known[state] = false // for a loop that comes back
+	found := s.leavesAfter(state)
+	s.known[state] = found
+	return found
+}
+
+func (s *closeSearch) leavesAfter(state closeState) bool {
+	for _, node := range state.block.Nodes {
+		s.step(&state, node)
+	}
+	next := state.block.Succs
+	if len(next) == 0 {
+		return returns(state.block) && state.done == freed
+	}
+	leaving := 0
+	for _, each := range next {
+		after := state
+		after.block = each
+		if s.leaves(after) {
+			leaving++
+		}
+	}
+	if leaving == 1 && len(next) == 2 && s.testsFree(state) {
+		return false
+	}
+	return leaving > 0
+}
+
+func (s *closeSearch) step(state *closeState, n ast.Node) {
+	event := s.p.event(n, s.in, s.receiver)
+	state.done |= event
+	if s.p.tellsObject(n, s.receiver) {
+		state.by, state.result = nil, nil
+	}
+	if event&freed == 0 {
+		return
+	}
+	state.by = s.p.freeIn(n, s.in, s.receiver)
+	if assign, ok := n.(*ast.AssignStmt); ok && len(assign.Rhs) == 1 {
+		if id, ok := assign.Lhs[len(assign.Lhs)-1].(*ast.Ident); ok {
+			state.result = s.p.identVar(id)
+		}
+	}
+}
+
+// testsFree reports whether a block ends with a condition on what the free has returned.
+func (s *closeSearch) testsFree(state closeState) bool {
+	nodes := state.block.Nodes
+	if state.done != freed || len(nodes) == 0 {
+		return false
+	}
+	condition, ok := nodes[len(nodes)-1].(ast.Expr)
+	if !ok {
+		return false
+	}
+	tests := state.result != nil && s.p.mentions(condition, state.result)
+	return tests || state.by != nil && contains(condition, state.by)
+}
+
+// tellsObject reports whether a statement changes the object.
+func (p *Package) tellsObject(n ast.Node, receiver *types.Var) bool {
+	assign, ok := n.(*ast.AssignStmt)
+	if !ok || assign.Tok == token.DEFINE {
+		return false
+	}
+	for _, to := range assign.Lhs {
+		if at, ok := p.path(to); ok && at.root == receiver && len(at.fields) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // returns reports whether the function returns at the end of a block, and does not panic.

@@ -54,6 +54,9 @@ func (p *Package) expensiveSize(report func(Finding)) {
 			p.notChecked(ExpensiveSize, r.Call.Pos(), "there are no prices: name a file with -prices, or use gccost check")
 			continue
 		}
+		if what, _ := p.refused(r); what != "" {
+			continue // nothing is registered
+		}
 		size, pointerFree := p.SizeOf(r.Type)
 		if size < 0 {
 			p.notChecked(ExpensiveSize, r.Call.Pos(), "the size of "+p.TypeName(r.Type)+" is unknown")

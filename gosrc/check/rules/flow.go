@@ -95,7 +95,7 @@ func (p *Package) isHeld(in *body, v *types.Var) bool {
 		case *ast.SendStmt:
 			held = held || p.holds(n.Value, v)
 		case *ast.CallExpr:
-			held = held || p.appends(n, v)
+			held = held || p.appends(n, v) || p.keptByCall(n, map[*types.Var]bool{v: true}, depth) != ""
 		}
 	})
 	return held
@@ -155,7 +155,7 @@ func (p *Package) copies(in *body, v *types.Var) []*types.Var {
 		}
 		for i, value := range assign.Rhs {
 			id, isName := assign.Lhs[i].(*ast.Ident)
-			if !isName || id.Name == "_" || !p.holds(value, v) {
+			if !isName || id.Name == "_" || !p.isCopy(value, v) {
 				continue
 			}
 			if other := p.identVar(id); other != nil && other != v {
@@ -166,12 +166,25 @@ func (p *Package) copies(in *body, v *types.Var) []*types.Var {
 	return found
 }
 
+// isCopy reports whether a value is v, or a new object with v in it.
+func (p *Package) isCopy(value ast.Expr, v *types.Var) bool {
+	for _, element := range p.elements(value) {
+		if p.isCopy(element, v) {
+			return true
+		}
+	}
+	return p.holds(value, v)
+}
+
 // usedInNode reports whether the node of a call uses v once the call has begun.
 func (p *Package) usedInNode(node ast.Node, call *ast.CallExpr, v *types.Var) bool {
 	for _, arg := range call.Args {
 		if p.holds(arg, v) {
 			return true // cgo keeps a call's arguments
 		}
+	}
+	if p.keptDuring(call, v) {
+		return true
 	}
 	if idle(node) {
 		return false

@@ -13,7 +13,13 @@ const NotTheObject = "not-the-object"
 
 func (p *Package) notTheObject(report func(Finding)) {
 	for _, r := range p.Registrations {
-		what, do := p.interior(r)
+		what, do := p.refused(r)
+		if what == "" {
+			what, do = p.interior(r)
+		}
+		if what == "" {
+			what, do = p.ofVariable(r)
+		}
 		if what == "" {
 			what, do = p.ofPackage(r)
 		}
@@ -24,6 +30,55 @@ func (p *Package) notTheObject(report func(Finding)) {
 			report(p.finding(NotTheObject, r, r.Call.Pos(), "not the object: "+what, do))
 		}
 	}
+}
+
+// refused is why the runtime refuses a finalizer: its function cannot take the object's pointer.
+func (p *Package) refused(r *Registration) (what, do string) {
+	if r.API != "SetFinalizer" || r.Type == nil {
+		return "", ""
+	}
+	function, ok := underlying(p.Info.TypeOf(r.Func)).(*types.Signature)
+	if !ok || function.TypeParams() != nil {
+		return "", ""
+	}
+	given := p.Info.TypeOf(r.Object)
+	what = fmt.Sprintf("the runtime cannot pass %s to this function: a fatal error ends the program", p.TypeName(given))
+	do = fmt.Sprintf("register a function with one parameter, of type %s", p.TypeName(given))
+	if function.Params().Len() != 1 || function.Variadic() {
+		return what, do
+	}
+	param := function.Params().At(0).Type()
+	if !isWhole(param) || !isWhole(given) || types.AssignableTo(given, param) {
+		return "", ""
+	}
+	return what, do
+}
+
+// isWhole reports whether a type, and what it points to, is known.
+func isWhole(t types.Type) bool {
+	for {
+		pointer, ok := underlying(t).(*types.Pointer)
+		if !ok {
+			_, isParam := types.Unalias(t).(*types.TypeParam)
+			return isKnown(t) && !isParam
+		}
+		t = pointer.Elem()
+	}
+}
+
+// ofVariable is what registering on a variable that holds a pointer does.
+func (p *Package) ofVariable(r *Registration) (what, do string) {
+	address, ok := p.unconverted(r.Object).(*ast.UnaryExpr)
+	if !ok || address.Op != token.AND {
+		return "", ""
+	}
+	v := p.variable(address.X)
+	if v == nil || !isPointer(v.Type()) || v.Parent() == p.Types.Scope() {
+		return "", ""
+	}
+	what = fmt.Sprintf("&%s is the variable that holds the pointer: this runs when the variable is dead, "+
+		"while others may use the object", v.Name())
+	return what, "register on " + v.Name()
 }
 
 // interior is what an address inside of an object does; empty for its start.
@@ -46,10 +101,20 @@ func (p *Package) interior(r *Registration) (what, do string) {
 	if part == "" {
 		return "", ""
 	}
-	if r.API == "SetFinalizer" {
-		return part + " is not the start of it: a fatal error ends the program", "register on the whole object"
+	do = "register on the whole object"
+	if r.API == "AddCleanup" {
+		return "the cleanup of " + part + " runs when the whole object is dead", do
 	}
-	return "the cleanup of " + part + " runs when the whole object is dead", "register on the whole object"
+	size, pointerFree := p.SizeOf(r.Type)
+	switch {
+	case size < 0:
+		p.notChecked(NotTheObject, r.Call.Pos(), "the size of "+p.TypeName(r.Type)+" is unknown")
+		return "", ""
+	case pointerFree && size < tinyBlock:
+		// The runtime takes it for a value that shares its block.
+		return "the finalizer of " + part + " runs when the whole object is dead", do
+	}
+	return part + " is not the start of it: a fatal error ends the program", do
 }
 
 // isLaterField reports whether a field lies behind the start of its object.

@@ -33,6 +33,8 @@ type Package struct {
 	freeing   map[*types.TypeName][]action
 	calls     map[types.Object][]site
 	mentioned map[types.Object]int
+	dead      []span
+	kept      map[*Registration]string
 	unchecked []Unchecked
 	// stopsLater reports whether the package keeps the Stop of a cleanup as a value.
 	stopsLater bool
@@ -97,11 +99,13 @@ func New(fset *token.FileSet, files []*ast.File, info *types.Info, pkg *types.Pa
 		freeing:   map[*types.TypeName][]action{},
 		calls:     map[types.Object][]site{},
 		mentioned: map[types.Object]int{},
+		kept:      map[*Registration]string{},
 	}
 	for _, file := range files {
 		for _, decl := range file.Decls {
 			p.declare(decl)
 		}
+		p.deadBranches(file)
 	}
 	for _, in := range p.bodies {
 		p.read(in)
@@ -144,6 +148,9 @@ func (p *Package) read(in *body) {
 	stops := 0 // that are not called
 	ownNodes(in.block, func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
+		if p.isDead(n) {
+			return
+		}
 		if !ok {
 			if selector, ok := n.(*ast.SelectorExpr); ok && p.isStop(selector) && p.isMethodValue(selector) {
 				stops++

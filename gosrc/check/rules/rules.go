@@ -58,6 +58,8 @@ func (p *Package) untyped() {
 		case block == nil:
 			p.notChecked(UseAfterFree, r.Call.Pos(), "the function that frees is not in this package")
 			p.notChecked(ClosePays, r.Call.Pos(), "the function that frees is not in this package")
+		case p.keptBy(r) != "":
+			p.notChecked(UseAfterFree, r.Call.Pos(), "the object may be held: "+p.keptBy(r))
 		}
 	}
 }

@@ -21,7 +21,10 @@ func (p *Package) useAfterFree(report func(Finding)) (functions, found int) {
 		passes, faults := false, false
 		ownNodes(in.block, func(n ast.Node) {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || p.cCall(call) == "" {
+			if !ok || p.cCall(call) == "" || p.isDead(call) {
+				return
+			}
+			if p.cannotStart(in, call) {
 				return
 			}
 			for _, arg := range call.Args {
@@ -47,6 +50,25 @@ func (p *Package) useAfterFree(report func(Finding)) (functions, found int) {
 		}
 	}
 	return functions, found
+}
+
+// cannotStart reports whether a call panics before it begins: an argument is an address in the object
+// of a result that is still nil.
+func (p *Package) cannotStart(in *body, call *ast.CallExpr) bool {
+	for _, arg := range call.Args {
+		address, ok := p.unconverted(arg).(*ast.UnaryExpr)
+		if !ok || address.Op != token.AND || in.decl == nil {
+			continue
+		}
+		at, ok := p.path(address.X)
+		if !ok || len(at.fields) == 0 || at.root == nil || !isPointer(at.root.Type()) {
+			continue
+		}
+		if p.isNamedResult(in.decl, at.root) && len(p.assigned(in.block, at.root)) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // reportedIn reports whether a call is an argument of another call of C, which is reported.
@@ -108,10 +130,8 @@ func (p *Package) freedArgument(in *body, arg ast.Expr) (*Registration, path) {
 		if p.named(r.Type) != name {
 			continue
 		}
-		for _, each := range p.frees(r) {
-			if each.field == taken.last() {
-				return r, taken
-			}
+		if p.freesField(r, taken.last()) && p.keptBy(r) == "" {
+			return r, taken
 		}
 	}
 	return nil, path{}
@@ -142,7 +162,7 @@ func (p *Package) deadAt(in *body, call *ast.CallExpr, at path, deep int, seen m
 	if !byValue && p.usedAfter(in, call, v) {
 		return false
 	}
-	if p.clearedBefore(in, call, v) || p.locksAgainst(in, call, p.named(v.Type())) {
+	if p.clearedBefore(in, call, v) || p.locksAgainst(in, call, v, at.last()) {
 		return false
 	}
 	index := p.paramIndex(in, v)
@@ -358,15 +378,15 @@ func (p *Package) isNamedResult(decl *ast.FuncDecl, v *types.Var) bool {
 }
 
 // locksAgainst reports whether a body holds, during a call, a mutex that the finalizers and cleanups
-// of a type lock before they free: they wait until the call has ended.
-func (p *Package) locksAgainst(in *body, call *ast.CallExpr, name *types.TypeName) bool {
+// which free a field of v lock first: they wait until the call has ended.
+func (p *Package) locksAgainst(in *body, call *ast.CallExpr, v, field *types.Var) bool {
 	held := p.locksHeld(in, call)
 	if len(held) == 0 {
 		return false
 	}
 	registered := false
 	for _, r := range p.Registrations {
-		if p.named(r.Type) != name {
+		if p.named(r.Type) != p.named(v.Type()) || field != nil && !p.freesField(r, field) {
 			continue
 		}
 		block, _ := p.target(r)
@@ -376,6 +396,15 @@ func (p *Package) locksAgainst(in *body, call *ast.CallExpr, name *types.TypeNam
 		registered = true
 	}
 	return registered
+}
+
+func (p *Package) freesField(r *Registration, field *types.Var) bool {
+	for _, each := range p.frees(r) {
+		if each.field == field {
+			return true
+		}
+	}
+	return false
 }
 
 // locksHeld are the mutexes that a body has locked and not unlocked when a call begins.
