@@ -52,7 +52,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "setting": ("published", "precise"),
     "control": ("same", "relinked"),
     "profile": ("cpu",),
-    "runtime": (STOCK, "hint", "index", "plus", "requeue", *EXPERIMENTS),
+    "runtime": (STOCK, "hint", "index", "plus", "requeue", "counting", *EXPERIMENTS),
     "method": ("rounds", "count"),
     "load": ("quiet", "busy", "full"),
     "gc": ("G1", "Serial", "Parallel", "Z", "Shenandoah", "Epsilon"),

@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from gccost import paths, processes
 from gccost.cases.benchmarks import EXPERIMENTS
-from gccost.cases.cases import OVERLAY
+from gccost.cases.cases import OVERLAY, writes_runtime
 from gccost.cases.jobs import Build
 from gccost.cases.sources import DIFF, NATIVE, hash_of_go, module, sources
 from gccost.cases.versions import number, title
@@ -70,13 +70,14 @@ def shuffles_layout(toolchain: Toolchain) -> bool:
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
     """The -overlay file that gives a toolchain another runtime, written if it is missing.
 
-    Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay. Raises
-    GccostError if gosrc/overlay does not know the toolchain's source.
+    Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay and
+    gosrc/counting. Raises GccostError if the package does not know the toolchain's source.
     """
-    name = f"go{toolchain.version}-{variant}-{hash_of_go([OVERLAY])[:12]}"
-    arguments = [f"./{OVERLAY}", "-variant", variant]
-    where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-    hint = "gosrc/overlay names the releases whose runtime it knows"
+    package = writes_runtime(variant)
+    name = f"go{toolchain.version}-{variant}-{hash_of_go([package])[:12]}"
+    arguments = [f"./{package}", *(["-variant", variant] if package == OVERLAY else [])]
+    where = f"gosrc/{package} with Go {toolchain.version}"
+    hint = f"gosrc/{package} names the releases whose runtime it knows"
     return _written(name, arguments, toolchain, paths.GOSRC, toolchain.goroot, run, where, hint)
 
 

@@ -1,6 +1,6 @@
-"""Truths: what Go's runtime does where a good guess is wrong, counted on each release.
+"""What Go's runtime, and a JVM, do where a good guess is wrong, counted on each release.
 
-Its claims say what is documented or believed; a page shows what was seen next to it. All but the
+The claims say what is documented or believed; a page shows what was seen next to it. All but the
 two loops of malloc and free count, so that their figures are the same on every machine.
 """
 
@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from gccost.cases.versions import CLEANUP_GO, GO_RELEASES, TODAY_GO, number
+from gccost.cases.versions import (
+    CLEANUP_GO,
+    DOCUMENT_JDK,
+    GO_RELEASES,
+    TODAY_GO,
+    TODAY_JDK,
+    number,
+)
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio
 from gccost.judging.rules import AtLeast, AtMost
@@ -29,6 +36,9 @@ CASES = f"""
     quick Argument/of=int|pointer|empty|string|closure/go={_ALL}
     quick BlockingFinalizer|BlockingCleanup/go={_ALL}
     quick RecordsPlain|RecordsFinalizer|RecordsCleanup|RecordsAdopted/go={_ALL}
+    quick RecordsGuardian|RecordsClosed/go={_ALL}
+    quick Registers/call=stat|readfile|readdir|run|output/go={_ALL}
+    quick Registers/call=dial|handshake|unique|ed25519|ecdsa/go={_ALL}
     quick Loop/then=sleep|clock|gosched|collect/go={CLEANUP_GO}|today
     quick Pass/annotations=none|noescape|nocallback|both/go={_ALL}
     quick PairPlain|PairAnnotated/go={_ALL}
@@ -36,6 +46,7 @@ CASES = f"""
 
 _TINY, _CYCLE, _STAYS = "handles-without-pointers", "cycles", "memory-that-stays"
 _PRICE, _SEE, _OWN = "what-addcleanup-allocates", "how-to-see-it", "your-own-benchmarks"
+_UNASKED = "10-in-real-programs#registered-without-being-asked"
 _WASM, _CGO = "10a-without-c#in-webassembly", "08-instead#noescape-and-nocallback"
 _claim = partial(Claim, releases=RELEASES)
 _both = partial(Claim, releases=(CLEANUP_GO, TODAY_GO))  # the same on those in between
@@ -58,6 +69,11 @@ def _stays(way: str) -> Amount:
 def _shown(what: str, means: str) -> Amount:
     """Whether that means shows one that blocks: 1, or 0."""
     return Amount(f"Blocking{what}", f"by_{means}")
+
+
+def _registers(kind: str, call: str) -> Amount:
+    """The finalizers or cleanups that a call of the standard library registers."""
+    return Amount(f"Registers/call={call}", kind)
 
 
 def _allocations(case: str) -> Amount:
@@ -83,7 +99,8 @@ STUDY = Study(
         _both("X43a", _STAYS, _stays("Finalizer"), _AT_MOST),
         _both("X43b", _STAYS, _stays("Cleanup"), _AT_MOST),
         _both("X43c", _STAYS, _stays("Adopted"), _AT_MOST),
-        _claim("X44", _PRICE, _allocations("Argument/of=int"), _AT_MOST),
+        _both("X43d", _STAYS, _stays("Closed"), _AT_MOST),
+        _both("X44", _PRICE, _allocations("Argument/of=int"), _AT_MOST),
         _counted("X45a", _SEE, Amount("BlockingFinalizer", "executed"), _AT_LEAST),
         _counted("X45b", _SEE, Amount("BlockingCleanup", "executed"), _AT_LEAST),
         _both("X45c", _SEE, _shown("Finalizer", "numgoroutine"), _AT_LEAST),
@@ -96,6 +113,37 @@ STUDY = Study(
         _both("X48a", _CGO, _allocations("Pass/annotations=noescape"), _AT_MOST),
         _both("X48b", _CGO, _allocations("Pass/annotations=both"), _AT_MOST),
         _both("X48c", _CGO, _ANNOTATED, AtMost()),
+        _both("X50a", _UNASKED, _registers("finalizers", "readfile"), _AT_MOST),
+        _both("X50b", _UNASKED, _registers("finalizers", "run"), _AT_MOST),
+        _both("X50c", _UNASKED, _registers("cleanups", "unique"), _AT_MOST),
+        _both("X50d", _UNASKED, _registers("cleanups", "ed25519"), _AT_MOST),
+    ),
+    metric="ran_share",
+)
+
+
+_JAVA = "in-java"
+_jvm = partial(Claim, releases=(DOCUMENT_JDK, TODAY_JDK))
+
+JAVA = Study(
+    name="surprises",
+    report="standard",
+    chapter="08b-late",
+    question="Where is a good guess about a Cleaner or finalize wrong?",
+    cases="""
+    quick BlockedCleaner|ThrowingAction|InnerAction/jdk=all
+    quick EmptyFinalize|SuperFinalize|Registrations/jdk=all
+    quick YoungCollections/gc=Serial|G1/jdk=all
+    quick YoungCollections/gc=Z/jdk=today
+""",
+    document=TODAY_JDK,
+    claims=(
+        _jvm("X51a", _JAVA, Amount("BlockedCleaner", "oldest_first"), _AT_LEAST),
+        _jvm("X51b", _JAVA, Amount("ThrowingAction", "reported_share"), _AT_LEAST),
+        _jvm("X51c", _JAVA, Amount("ThrowingAction", "ran_share"), _AT_LEAST),
+        _jvm("X51d", _JAVA, Amount("InnerAction", "ran_share"), _AT_LEAST),
+        _jvm("X51e", _JAVA, Amount("EmptyFinalize", "registered_per_op"), _AT_LEAST),
+        Claim("X52", _JAVA, Amount("YoungCollections/gc=Z", "ran_share"), _AT_LEAST, (TODAY_JDK,)),
     ),
     metric="ran_share",
 )
