@@ -45,7 +45,8 @@ CASES = f"""
 """
 
 _TINY, _CYCLE, _STAYS = "handles-without-pointers", "cycles", "memory-that-stays"
-_PRICE, _SEE, _OWN = "what-addcleanup-allocates", "how-to-see-it", "your-own-benchmarks"
+_PRICE = "08a-details#what-addcleanup-allocates-itself"
+_SEE, _OWN = "how-to-see-it", "your-own-benchmarks"
 _UNASKED = "10-in-real-programs#registered-without-being-asked"
 _WASM, _CGO = "10a-without-c#in-webassembly", "08-instead#noescape-and-nocallback"
 _claim = partial(Claim, releases=RELEASES)
