@@ -178,5 +178,11 @@ def test_an_inner_class_keeps_its_handle_by_the_release_it_is_compiled_for(compi
 
 
 @SLOW
+@pytest.mark.parametrize("release", ["jdk-21", "jdk-25"])
+def test_a_cleaner_may_have_a_virtual_thread_and_the_program_ends(release, compiled):
+    assert counted(release, compiled(11), "VirtualCleaner")["ran-share"] == 1
+
+
+@SLOW
 def test_young_collections_of_zgc_free_nothing(compiled):
     assert counted("jdk-25", compiled(11), "YoungCollections", "-XX:+UseZGC")["ran-share"] == 0

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import javax.management.ObjectName;
@@ -43,6 +44,9 @@ public final class Main {
         break;
       case "YoungCollections":
         print(name, "ran-share", young());
+        break;
+      case "VirtualCleaner":
+        print(name, "ran-share", ofVirtualThread());
         break;
       case "Registrations":
         print(name, "cleaner-bytes", bytes(CLEANABLE), "finalize-bytes", bytes(FINALIZER));
@@ -144,6 +148,19 @@ public final class Main {
   private static double inner() throws Exception {
     for (int i = 0; i < OBJECTS; i++) {
       new Handle();
+    }
+    collectUntil(() -> FREED.get() == OBJECTS);
+    return (double) FREED.get() / OBJECTS;
+  }
+
+  /** Returns the share of dropped objects that a Cleaner with a virtual thread cleans (JDK 21). */
+  private static double ofVirtualThread() throws Exception {
+    Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+    Class<?> builders = Class.forName("java.lang.Thread$Builder");
+    Cleaner cleaner = Cleaner.create((ThreadFactory) builders.getMethod("factory").invoke(builder));
+    FREED.set(0);
+    for (int i = 0; i < OBJECTS; i++) {
+      cleaner.register(new Object(), FREED::incrementAndGet);
     }
     collectUntil(() -> FREED.get() == OBJECTS);
     return (double) FREED.get() / OBJECTS;
