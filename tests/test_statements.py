@@ -23,12 +23,13 @@ TABLE = paths.ROOT / "data" / "statements.csv"
 # A sentence is about a runtime if it has one of these subjects and one of these verbs.
 SUBJECT = re.compile(
     r"\b(runtime|collector|garbage collect\w*|finalizers?|cleanups?|AddCleanup|SetFinalizer"
-    r"|Cleaners?|JVM|weak pointers?|specials?|sync\.Pool|GOGC|GOMEMLIMIT|unique|finalize)\b"
+    r"|Cleaners?|actions?|JVM|weak pointers?|specials?|sync\.Pool|GOGC|GOMEMLIMIT|unique"
+    r"|finalize)\b"
 )
 VERB = re.compile(
     r"\b(runs?|collects?|frees?|keeps?|waits?|walks?|never|always|only|stops?|starts?|sees?|counts?"
     r"|calls?|registers?|queues?|returns?|allocates?|makes?|needs?|ends?|blocks?|cannot|does not"
-    r"|do not|breaks?|clears?)\b"
+    r"|do not|breaks?|clears?|throws?)\b"
 )
 DOCUMENTS = ("README.md", "docs/e*.md", "docs/tried.md", "findings/README.md")
 DOCUMENTS += ("gosrc/slab/README.md", "gosrc/overlay/README.md")
@@ -55,6 +56,11 @@ CHOSEN = (
     "`SetFinalizer(nil)` and `Cleanup.Stop` search the same list",
     "The finalizer does not run a second time.",
     "The collector runs when the *Go* heap has doubled since its last run",
+    "A second `SetFinalizer` on an object ends the program",
+    "`GOMEMLIMIT` with `GOGC=off` collects nothing if only C memory grows.",
+    "A finalizer runs even if the object points to itself",
+    "An action that throws says so nowhere.",
+    "An action in an inner class keeps its handle for ever",
 )
 
 

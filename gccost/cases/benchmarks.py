@@ -59,7 +59,7 @@ _WORDS: Keys = {
     "setting": "published precise",
     "control": "same relinked",
     "profile": "cpu",
-    "runtime": f"{STOCK} hint index plus requeue {NO_GREEN_TEA} {ONE_MALLOC}",
+    "runtime": f"{STOCK} hint index plus requeue counting {NO_GREEN_TEA} {ONE_MALLOC}",
     "method": "rounds count",
     "load": "quiet busy full",
     "gc": "G1 Serial Parallel Z Shenandoah Epsilon",

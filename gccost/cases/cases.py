@@ -82,8 +82,9 @@ def one_of(known: Mapping[str, T], name: str, kind: str) -> T:
     return known[name]
 
 
-# The package of gosrc/ that writes patched runtimes.
-OVERLAY = "overlay"
+# The packages of gosrc/ that write patched runtimes: the one that counts what is registered, and
+# all others.
+COUNTING, OVERLAY = "counting", "overlay"
 # What a grid may name in place of a release; "all" are those on which a case can be measured.
 ALL = "all"
 RELEASES: Mapping[str, Mapping[str, str]] = {
@@ -246,9 +247,15 @@ class Study:
         found = set()
         for job in self.jobs.values():
             found.add(job["program"])
-            if job.get("runtime") not in without_overlay:
-                found.add(OVERLAY)
+            runtime = job.get("runtime")
+            if runtime not in without_overlay:
+                found.add(writes_runtime(str(runtime)))
         return sorted(found)
+
+
+def writes_runtime(name: str) -> str:
+    """The package of gosrc/ that writes the patched runtime of that name."""
+    return COUNTING if name == COUNTING else OVERLAY
 
 
 class Rank(IntEnum):

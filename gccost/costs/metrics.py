@@ -37,7 +37,8 @@ _REPORTED: Mapping[Scale, str] = {
     "passed-records/op records registered/op registered-drained/op run-delay-share "
     "executed gc-cycles-after gc-cycles-before off-heap-bytes panic-share ran-share "
     "ran-share-yielded returned by-leak-profile by-numgoroutine by-profile-count "
-    "by-profile-text by-stack",
+    "by-profile-text by-stack finalizers cleanups weak-pointers "
+    "oldest-first reported-share cleaner-bytes finalize-bytes",
 }
 REPORTED: Mapping[str, Scale] = {
     column(metric): scale for scale, metrics in _REPORTED.items() for metric in metrics.split()

@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from gccost import paths, processes
 from gccost.cases.benchmarks import EXPERIMENTS
-from gccost.cases.cases import OVERLAY
+from gccost.cases.cases import OVERLAY, writes_runtime
 from gccost.cases.jobs import Build
 from gccost.cases.sources import DIFF, NATIVE, hash_of_go, module, sources
 from gccost.cases.versions import number, title
@@ -112,17 +112,18 @@ class _Overlay(NamedTuple):
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
     """The -overlay file that gives a toolchain another runtime, written if it is missing.
 
-    Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay. Raises
-    GccostError if gosrc/overlay does not know the toolchain's source.
+    Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay and
+    gosrc/counting. Raises GccostError if the package does not know the toolchain's source.
     """
+    package = writes_runtime(variant)
     wanted = _Overlay(
-        name=f"go{toolchain.version}-{variant}-{hash_of_go([OVERLAY])[:12]}",
+        name=f"go{toolchain.version}-{variant}-{hash_of_go([package])[:12]}",
         module=paths.GOSRC,
-        package=f"./{OVERLAY}",
-        arguments=["-variant", variant],
+        package=f"./{package}",
+        arguments=["-variant", variant] if package == OVERLAY else [],
         linked=toolchain.goroot,
-        where=f"gosrc/{OVERLAY} with Go {toolchain.version}",
-        hint="gosrc/overlay names the releases whose runtime it knows",
+        where=f"gosrc/{package} with Go {toolchain.version}",
+        hint=f"gosrc/{package} names the releases whose runtime it knows",
     )
     return _written(wanted, toolchain, run)
 

@@ -18,7 +18,7 @@ from gccost.judging.claims import Claim, Study
 _ORDER = (
     *("lemire", "siebenmann", "addcleanup", "cloudflare", "weimer", "jmh", "cleaners"),
     *("releases", "conjecture", "why", "runtime", "malloc", "wrappers", "handles", "remedies"),
-    *("late", "truths", "sittings", "precision", "libraries", "wasm", "weakly"),
+    *("late", "truths", "surprises", "sittings", "precision", "libraries", "wasm", "weakly"),
 )
 """The order in which pages show studies; others follow."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gccost.cases.versions import ISSUE_GO, TODAY_GO
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Difference, Ratio
@@ -22,33 +24,31 @@ CASES = """
 """
 
 
-def _settled(over: str, under: str) -> Ratio:
-    return Ratio(over, under, "settled_ns")
+_SETTLED, _TODAY = "settled_ns", (TODAY_GO,)
 
 
-_WORD = _settled("HandleFinalizer/bytes=8", "HandleFinalizer/bytes=16")
-_LARGER = _settled("HandleCleanup/bytes=8", "HandleCleanup/bytes=64")
-_HELD = Amount("HandleLivesFinalizer/bytes=16/live=100000", "c_held_per_live")
-_ALONE = Ratio("HandleCleanupUnshared", "HandleCleanup/bytes=16/gogc=off")
-_CYCLES = Difference("UntilFreeFinalizer", "UntilFreeCleanup", "gc_cycles_to_free")
-_SIZE, _WHICH = "use-a-larger-handle-first", "cleanup-or-finalizer"
-_SHARED = "08a-details#what-addcleanup-allocates-itself"
-# What Go's guide says of cleanups, by size: X19a to X19c.
-_GUIDE = {
-    claim: _settled(f"HandleCleanup/bytes={size}", f"HandleFinalizer/bytes={size}")
-    for claim, size in (("X19a", 8), ("X19b", 24), ("X19c", 64))
-}
-_LIVE = "bytes=64/live=100000"
-_MANY = _settled(f"HandleLivesCleanup/{_LIVE}", f"HandleLivesFinalizer/{_LIVE}")
-CLAIMS: tuple[Claim, ...] = (
-    Claim("X16a", _SIZE, _WORD, AtLeast()),
-    Claim("X16b", _SIZE, _LARGER, AtLeast(), (ISSUE_GO, TODAY_GO)),
-    Claim("X16c", _SIZE, _HELD, AtMost(), (TODAY_GO,)),
-    Claim("X16e", _SHARED, _ALONE, AtLeast(), (TODAY_GO,)),
-    *(Claim(id, _WHICH, ratio, AtMost(), (TODAY_GO,)) for id, ratio in _GUIDE.items()),
-    Claim("X19d", _WHICH, _MANY, AtMost(), (TODAY_GO,)),
-    Claim("X19e", _WHICH, _CYCLES, WithinTolerance(), (TODAY_GO,)),
-)
+def _claims() -> Iterator[Claim]:
+    size, issue = "use-a-larger-handle-first", (ISSUE_GO, TODAY_GO)
+    word = Ratio("HandleFinalizer/bytes=8", "HandleFinalizer/bytes=16", _SETTLED)
+    yield Claim("X16a", size, word, AtLeast())
+    larger = Ratio("HandleCleanup/bytes=8", "HandleCleanup/bytes=64", _SETTLED)
+    yield Claim("X16b", size, larger, AtLeast(), issue)
+    held = Amount("HandleLivesFinalizer/bytes=16/live=100000", "c_held_per_live")
+    yield Claim("X16c", size, held, AtMost(), _TODAY)
+    shared = "08a-details#what-addcleanup-allocates-itself"
+    alone = Ratio("HandleCleanupUnshared", "HandleCleanup/bytes=16/gogc=off")
+    yield Claim("X16e", shared, alone, AtLeast(), _TODAY)
+    which = "cleanup-or-finalizer"
+    # What Go's guide says of cleanups, by size.
+    for claim, bytes_ in (("X19a", 8), ("X19b", 24), ("X19c", 64)):
+        cleanup, finalizer = f"HandleCleanup/bytes={bytes_}", f"HandleFinalizer/bytes={bytes_}"
+        yield Claim(claim, which, Ratio(cleanup, finalizer, _SETTLED), AtMost(), _TODAY)
+    live = "bytes=64/live=100000"
+    many = Ratio(f"HandleLivesCleanup/{live}", f"HandleLivesFinalizer/{live}", _SETTLED)
+    yield Claim("X19d", which, many, AtMost(), _TODAY)
+    cycles = Difference("UntilFreeFinalizer", "UntilFreeCleanup", "gc_cycles_to_free")
+    yield Claim("X19e", which, cycles, WithinTolerance(), _TODAY)
+
 
 STUDY = Study(
     name="handles",
@@ -57,5 +57,5 @@ STUDY = Study(
     question="What does a larger handle save?",
     cases=CASES,
     document=TODAY_GO,
-    claims=CLAIMS,
+    claims=tuple(_claims()),
 )

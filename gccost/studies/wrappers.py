@@ -6,6 +6,7 @@ manually.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from gccost.cases.versions import TODAY_GO
@@ -41,8 +42,12 @@ CASES = """
 
 _SETTLED = "settled_ns"
 _ROWS = (
-    *(("Guardian", 24), ("Finalizer", 8), ("Finalizer", 64)),
-    *(("Cleanup", 24), ("Cleanup", 64), ("Adopted", 24)),
+    ("Guardian", 24),
+    ("Finalizer", 8),
+    ("Finalizer", 64),
+    ("Cleanup", 24),
+    ("Cleanup", 64),
+    ("Adopted", 24),
 )
 
 
@@ -58,13 +63,25 @@ def _live(way: str) -> Ratio:
     return Ratio(f"WrapperLives{way}/{case}", f"WrapperLivesFree/{case}", _SETTLED)
 
 
-_SLABS = Ratio(
-    "WrapperFinalizer/bytes=64/forgotten=100", "WrapperAdopted/bytes=24/forgotten=100", _SETTLED
-)
-_REUSED = Ratio("WrapperReusedGuardian", "WrapperReusedFree", _SETTLED)
-_BURST = Ratio("WrapperBurstGuardian/bytes=64", "WrapperBurstFinalizer/bytes=64", _SETTLED)
-_TABLE, _NET = "the-price-of-each-way", "the-recycled-net"
-_claim = partial(Claim, releases=(TODAY_GO,))
+def _claims() -> Iterator[Claim]:
+    claim = partial(Claim, releases=(TODAY_GO,))
+    table, net, forgotten = "the-price-of-each-way", "the-recycled-net", "forgotten=100"
+    yield claim("X6e", table, _closed("Adopted", forgotten=100), AtMost())
+    yield claim("X7a", table, _closed("Adopted"), AtMost())
+    yield claim("X7b", table, _live("Adopted"), AtMost())
+    yield claim("X8", table, _live("Cleanup"), AtLeast())
+    finalizer, slabs = (
+        f"WrapperFinalizer/bytes=64/{forgotten}",
+        f"WrapperAdopted/bytes=24/{forgotten}",
+    )
+    yield claim("X16d", table, Ratio(finalizer, slabs, _SETTLED), AtLeast())
+    yield claim("X20a", net, _closed("Guardian"), AtMost())
+    yield claim("X20b", net, _live("Guardian"), AtMost())
+    reused = Ratio("WrapperReusedGuardian", "WrapperReusedFree", _SETTLED)
+    yield claim("X20c", net, reused, AtMost())
+    burst = Ratio("WrapperBurstGuardian/bytes=64", "WrapperBurstFinalizer/bytes=64", _SETTLED)
+    yield claim("X20d", net, burst, AtLeast())
+
 
 STUDY = Study(
     name="wrappers",
@@ -72,17 +89,7 @@ STUDY = Study(
     question="What does a wrapper of a C library pay?",
     cases=CASES,
     document=TODAY_GO,
-    claims=(
-        _claim("X6e", _TABLE, _closed("Adopted", forgotten=100), AtMost()),
-        _claim("X7a", _TABLE, _closed("Adopted"), AtMost()),
-        _claim("X7b", _TABLE, _live("Adopted"), AtMost()),
-        _claim("X8", _TABLE, _live("Cleanup"), AtLeast()),
-        _claim("X16d", _TABLE, _SLABS, AtLeast()),
-        _claim("X20a", _NET, _closed("Guardian"), AtMost()),
-        _claim("X20b", _NET, _live("Guardian"), AtMost()),
-        _claim("X20c", _NET, _REUSED, AtMost()),
-        _claim("X20d", _NET, _BURST, AtLeast()),
-    ),
+    claims=tuple(_claims()),
     figures=tuple(_closed(way, size) for way, size in _ROWS),
     metric=_SETTLED,
 )

@@ -220,7 +220,7 @@ func (w *worker) emptyChannels() {
 
 // settle runs GC cycles until all cleanups and finalizers have run, or no more run.
 //
-// First it restores all Ps. In Go 1.24 to 1.27, cleanups remain queued on a P that
+// First it restores all Ps. In Go 1.25 to 1.27, cleanups remain queued on a P that
 // GOMAXPROCS removed, and would be counted as not run: see overlay/upstream/queued.md.
 func (l *ledger) settle() {
 	runtime.GOMAXPROCS(mostProcs)

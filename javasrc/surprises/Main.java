@@ -1,4 +1,4 @@
-package truths;
+package surprises;
 
 import java.lang.management.ManagementFactory;
 import java.lang.ref.Cleaner;
@@ -6,45 +6,71 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import javax.management.ObjectName;
 
 /**
- * Counts what a JVM does where a good guess is wrong: chapter 8b, "In Java". It prints a line for each,
- * without times. The argument names one.
+ * Counts what a JVM does where a good guess is wrong: chapter 8b, "In Java".
+ *
+ * <p>The first argument names a benchmark, the second the number of operations, 1. It prints a line in
+ * the Go benchmark format: shares and counts, and no times but that of the process.
  */
 public final class Main {
   private static final int OBJECTS = 200;
+  private static final long BEGAN = System.nanoTime();
 
   private Main() {}
 
   public static void main(String[] arguments) throws Exception {
-    switch (arguments[0]) {
-      case "order":
-        order();
+    String name = arguments[0];
+    switch (name) {
+      case "BlockedCleaner":
+        print(name, "oldest-first", blocked());
         break;
-      case "throws":
-        throwing();
+      case "ThrowingAction":
+        double[] shares = throwing();
+        print(name, "ran-share", shares[0], "reported-share", shares[1]);
         break;
-      case "inner":
-        inner();
+      case "InnerAction":
+        print(name, "ran-share", inner());
         break;
-      case "empty":
-        empty();
+      case "EmptyFinalize":
+        print(name, "registered/op", registered(Empty::new));
         break;
-      case "young":
-        young();
+      case "SuperFinalize":
+        print(name, "registered/op", registered(CallsSuper::new));
         break;
-      case "sizes":
-        sizes();
+      case "YoungCollections":
+        print(name, "ran-share", young());
+        break;
+      case "VirtualCleaner":
+        print(name, "ran-share", ofVirtualThread());
+        break;
+      case "Registrations":
+        print(name, "cleaner-bytes", bytes(CLEANABLE), "finalize-bytes", bytes(FINALIZER));
         break;
       default:
-        throw new IllegalArgumentException("there is no " + arguments[0]);
+        throw new IllegalArgumentException("there is no " + name);
     }
   }
 
-  /** Prints the order in which a Cleaner that was blocked cleans three batches, which died in turn. */
-  private static void order() throws Exception {
+  /** Prints values, each after its unit. */
+  private static void print(String name, Object... values) {
+    long elapsed = System.nanoTime() - BEGAN;
+    StringBuilder line = new StringBuilder("Benchmark" + name + "\t1\t" + elapsed + " ns/op");
+    for (int i = 0; i < values.length; i += 2) {
+      line.append("\t").append(values[i + 1]).append(" ").append(values[i]);
+    }
+    System.out.println(line);
+  }
+
+  /**
+   * Returns 1 if a Cleaner that was blocked cleans three batches, which died in turn, from the oldest to
+   * the newest, and 0 if it begins with the newest.
+   */
+  private static int blocked() throws Exception {
     Cleaner cleaner = Cleaner.create();
     CountDownLatch entered = new CountDownLatch(1);
     CountDownLatch open = new CountDownLatch(1);
@@ -76,11 +102,15 @@ public final class Main {
         batches.add(number);
       }
     }
-    System.out.println(batches);
+    List<Integer> newestFirst = List.of(2, 1, 0);
+    if (!batches.equals(newestFirst) && !batches.equals(List.of(0, 1, 2))) {
+      throw new AssertionError("the order of the batches is " + batches);
+    }
+    return batches.equals(newestFirst) ? 0 : 1;
   }
 
-  /** Prints how many actions ran of those that each throw, and how many exceptions a handler saw. */
-  private static void throwing() throws Exception {
+  /** Returns the share of actions that ran, of those that each throw, and of exceptions that a handler saw. */
+  private static double[] throwing() throws Exception {
     AtomicInteger ran = new AtomicInteger();
     AtomicInteger seen = new AtomicInteger();
     Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> seen.incrementAndGet());
@@ -94,7 +124,7 @@ public final class Main {
           });
     }
     collectUntil(() -> ran.get() == OBJECTS);
-    System.out.println(ran.get() + " " + seen.get());
+    return new double[] {(double) ran.get() / OBJECTS, (double) seen.get() / OBJECTS};
   }
 
   private static final AtomicInteger FREED = new AtomicInteger();
@@ -114,13 +144,26 @@ public final class Main {
     }
   }
 
-  /** Prints how many of the dropped handles with an inner class are freed. */
-  private static void inner() throws Exception {
+  /** Returns the share of dropped handles with an inner class that are freed. */
+  private static double inner() throws Exception {
     for (int i = 0; i < OBJECTS; i++) {
       new Handle();
     }
     collectUntil(() -> FREED.get() == OBJECTS);
-    System.out.println(FREED.get());
+    return (double) FREED.get() / OBJECTS;
+  }
+
+  /** Returns the share of dropped objects that a Cleaner with a virtual thread cleans (JDK 21). */
+  private static double ofVirtualThread() throws Exception {
+    Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+    Class<?> builders = Class.forName("java.lang.Thread$Builder");
+    Cleaner cleaner = Cleaner.create((ThreadFactory) builders.getMethod("factory").invoke(builder));
+    FREED.set(0);
+    for (int i = 0; i < OBJECTS; i++) {
+      cleaner.register(new Object(), FREED::incrementAndGet);
+    }
+    collectUntil(() -> FREED.get() == OBJECTS);
+    return (double) FREED.get() / OBJECTS;
   }
 
   private static class Empty {
@@ -137,26 +180,21 @@ public final class Main {
     }
   }
 
-  /** Prints how many registrations 1,000 live objects have with an empty finalize, and with one that calls super's. */
-  private static void empty() throws Exception {
+  /** Returns how many registrations a live object of a class has. */
+  private static double registered(Supplier<Object> make) throws Exception {
     List<Object> kept = new ArrayList<>();
     long before = live(FINALIZER)[0];
     for (int i = 0; i < 1000; i++) {
-      kept.add(new Empty());
+      kept.add(make.get());
     }
-    long withEmpty = live(FINALIZER)[0] - before;
-    for (int i = 0; i < 1000; i++) {
-      kept.add(new CallsSuper());
-    }
-    long withSuper = live(FINALIZER)[0] - before - withEmpty;
-    System.out.println(withEmpty + " " + withSuper + " " + kept.size());
+    return (double) (live(FINALIZER)[0] - before) / kept.size();
   }
 
   private static final String FINALIZER = "java.lang.ref.Finalizer";
   private static final String CLEANABLE = "jdk.internal.ref.CleanerImpl$PhantomCleanableRef";
 
-  /** Prints the bytes of a registration with a Cleaner, and of one of an object with finalize. */
-  private static void sizes() throws Exception {
+  /** Returns the bytes of a registration of that class. */
+  private static long bytes(String registration) throws Exception {
     List<Object> kept = new ArrayList<>();
     for (int i = 0; i < 1000; i++) {
       Object object = new Object();
@@ -164,10 +202,11 @@ public final class Main {
       kept.add(object);
       kept.add(new CallsSuper());
     }
-    long[] cleanables = live(CLEANABLE);
-    long[] finalizers = live(FINALIZER);
-    System.out.println(
-        cleanables[1] / cleanables[0] + " " + finalizers[1] / finalizers[0] + " " + kept.size());
+    long[] all = live(registration);
+    if (kept.size() != 2000) {
+      throw new AssertionError("the objects are gone");
+    }
+    return all[1] / all[0];
   }
 
   /** Returns the number of live objects of a class, and their bytes. */
@@ -190,8 +229,8 @@ public final class Main {
 
   private static byte[] garbage;
 
-  /** Prints whether objects that die young are freed by five young collections without a full one. */
-  private static void young() throws Exception {
+  /** Returns the share of objects that die young that five young collections free, without a full one. */
+  private static double young() throws Exception {
     collections(true, 5); // the JVM's first ones may be of another kind
     for (int tries = 0; tries < 20; tries++) {
       FREED.set(0);
@@ -203,11 +242,10 @@ public final class Main {
       Thread.sleep(200);
       int freed = FREED.get();
       if (collections(false, 0) == full) {
-        System.out.println(freed > OBJECTS / 2 ? "freed" : "none");
-        return;
+        return (double) freed / OBJECTS;
       }
     }
-    System.out.println("a full collection came each time");
+    throw new AssertionError("a full collection came each time");
   }
 
   /** Makes garbage until so many more collections have run, young ones or others; returns their number. */
