@@ -283,7 +283,7 @@ def sittings(cost: Any) -> pd.DataFrame:
     made = pd.DataFrame(figure.sittings.values(), columns=list(Sitting._fields))
     made["sitting"] = [int(number) for number in figure.sittings]
     counted = [sitting in figure.counted for sitting in figure.sittings.values()]
-    made = made[counted].set_index("sitting")
+    made = made.loc[counted].set_index("sitting")
     made["error"] /= made["value"]
     of_one = method.moderated_spread(figure, signed=False)
     made["spread"] = math.sqrt(of_one.variance)

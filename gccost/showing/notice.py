@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
@@ -27,109 +26,145 @@ def notice(recordings: Sequence[Recording]) -> Markup:
 
     It is open if the figures of the run cannot be used.
     """
-    manifest, noted = recordings[0].manifest, caveats(recordings)
-    whose = "Recorded run" if recordings[0].mode == "replay" else "Your run"
-    cpu, cpus = words(manifest["machine"].get("cpu")), recordings[0].cpus
-    line = f"{whose} of {manifest['created'][:10]}, {cpu}, {cpus} CPUs"
-    line += f"; {len(noted)} caveat{'s' * (len(noted) != 1)}" if noted else ""
-    facts = tables.table(("what", "which"), list(_facts(recordings, _samples(recordings))))
-    inside = tables.stacked([facts, tables.warnings(noted, "Caveats")], gap="\n")
-    opened = " open" if manifest["scale"] < 1 else ""
+    noted = caveats(recordings)
+    line = _line(recordings[0], noted)
+    facts = tables.table(("what", "which"), list(_facts(recordings)))
+    warnings = tables.warnings(noted, "Caveats")
+    inside = tables.stacked([facts, warnings], gap="\n")
+    scale = recordings[0].manifest["scale"]
+    opened = " open" if scale < 1 else ""
     summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
-    return Markup(f"<details{opened}>{summary}{inside.html}</details>", f"{line}\n{inside.text}")
+    page = f"<details{opened}>{summary}{inside.html}</details>"
+    return Markup(page, f"{line}\n{inside.text}")
+
+
+def _line(recording: Recording, noted: Sequence[str]) -> str:
+    """A run in one line: whose it is, its date and machine, and the number of its caveats."""
+    manifest = recording.manifest
+    whose = "Recorded run" if recording.mode == "replay" else "Your run"
+    day = manifest["created"][:10]
+    cpu = words(manifest["machine"].get("cpu"))
+    line = f"{whose} of {day}, {cpu}, {recording.cpus} CPUs"
+    if not noted:
+        return line
+    count = "1 caveat" if len(noted) == 1 else f"{len(noted)} caveats"
+    return f"{line}; {count}"
 
 
 def caveats(recordings: Sequence[Recording]) -> list[str]:
     """What to know before the figures of studies of one run are used, each in a sentence."""
-    every = [
-        *_busy(_samples(recordings)),
-        *chain.from_iterable(recording.notices for recording in recordings),
-        *_fixed_layout(recordings),
-        *chain.from_iterable(map(_caveats, recordings)),
-    ]
-    return list(dict.fromkeys(every))
+    noted = [*_busy(_samples(recordings))]
+    for recording in recordings:
+        noted += recording.notices
+    noted += _fixed_layout(recordings)
+    for recording in recordings:
+        noted += _caveats(recording)
+    return list(dict.fromkeys(noted))
 
 
 def _samples(recordings: Sequence[Recording]) -> pd.DataFrame:
     """The samples of studies, which share some of the run's; each is a line of its file."""
-    return pd.concat([each.frame for each in recordings]).drop_duplicates("line")
+    frames = [recording.frame for recording in recordings]
+    return pd.concat(frames).drop_duplicates("line")
 
 
 def _busy(samples: pd.DataFrame) -> Iterator[str]:
     """Which sittings were busy, and of how many."""
     delays = busy.delays(samples)
-    if count := int((delays > busy.BUSY).sum()):
-        yield (
-            f"{count} of {len(delays)} sittings were busy: half of the processes of "
-            f"{delays.name} waited for a CPU for more than {busy.BUSY:.0%} of their time."
-        )
+    count = int((delays > busy.BUSY).sum())
+    if not count:
+        return
+    how = f"half of the processes of {delays.name} waited for a CPU"
+    yield (
+        f"{count} of {len(delays)} sittings were busy: {how} for more than "
+        f"{busy.BUSY:.0%} of their time."
+    )
 
 
 def machine(run: Run) -> str:
     """The machine of a run in words."""
     known = run.manifest()["machine"]
-    cpu, release = words(known.get("cpu")), words(known.get("release"))
-    return f"{cpu}, {known.get('allowed_cpus')} CPUs, {release}"
+    cpu = words(known.get("cpu"))
+    release = words(known.get("release"))
+    cpus = known.get("allowed_cpus")
+    return f"{cpu}, {cpus} CPUs, {release}"
 
 
-def _facts(recordings: Sequence[Recording], samples: pd.DataFrame) -> Iterator[tuple[str, str]]:
+def _facts(recordings: Sequence[Recording]) -> Iterator[tuple[str, str]]:
     run = recordings[0].run
     manifest = run.manifest()
     names = [recording.study.name for recording in recordings]
+    is_one = len(names) == 1
+    yield "study" if is_one else "studies", ", ".join(names)
     whose = "recorded" if recordings[0].mode == "replay" else "your own"
-    yield "study" if len(names) == 1 else "studies", ", ".join(names)
+    day = manifest["created"][:10]
+    yield "run", f"{run.name}, {whose}, begun {day}"
     begun = [sitting["began"][:16].replace("T", " ") for sitting in manifest["sittings"]]
-    yield "run", f"{run.name}, {whose}, begun {manifest['created'][:10]}"
     if len(begun) > 1:
         yield "sittings", f"{len(begun)}, begun between {begun[0]} and {begun[-1]} (UTC)"
     yield "machine", machine(run)
-    measured = chain.from_iterable(each.releases for each in recordings)
-    yield "releases", ", ".join(versions.titles(measured))
-    spoken = (languages.of(recording.study) for recording in recordings)
-    for compiler in dict.fromkeys(language.compiles_with for language in spoken):
-        yield compiler, manifest["compilers"].get(compiler, "")
-    for release in dict.fromkeys(chain.from_iterable(each.releases for each in recordings)):
-        if jvm := manifest["compilers"].get(release):
-            yield versions.title(release), jvm
-    yield "samples", f"{len(samples)} of {'this study' if len(names) == 1 else 'these studies'}"
-    budgets = [budget for budget in dict.fromkeys(map(_finished, recordings)) if budget]
+    releases: dict[str, None] = {}
+    for recording in recordings:
+        releases.update(dict.fromkeys(recording.releases))
+    yield "releases", ", ".join(versions.titles(releases))
+    yield from _compilers(recordings, releases)
+    count = len(_samples(recordings))
+    yield "samples", f"{count} of {'this study' if is_one else 'these studies'}"
     yield "measured", effort(run)
-    for budget in budgets:
+    budgets = dict.fromkeys(_finished(recording) for recording in recordings)
+    for budget in filter(None, budgets):
         done = manifest["finished"][budget]
-        why = f"{budget}, {len(done['studies'])} studies: measuring ended because {done['because']}"
-        yield "budget", why
+        studies, why = len(done["studies"]), done["because"]
+        yield "budget", f"{budget}, {studies} studies: measuring ended because {why}"
+
+
+def _compilers(
+    recordings: Sequence[Recording], releases: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """The C compilers of the studies' languages, and the JVMs of releases."""
+    known = recordings[0].manifest["compilers"]
+    spoken = [languages.of(recording.study) for recording in recordings]
+    compilers = [language.compiles_with for language in spoken]
+    for compiler in dict.fromkeys(compilers):
+        yield compiler, known.get(compiler, "")
+    for release in releases:
+        jvm = known.get(release)
+        if jvm:
+            yield versions.title(release), jvm
 
 
 def effort(run: Run) -> str:
     """How many samples a run has, and their time."""
-    taken = run.reading().samples.values()
-    loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in taken) / 1e9
-    seconds = max(seconds_of(taken), loops)
-    return (
-        f"{len(taken)} samples in {rounding.plain(round(seconds, 1))} s "
-        f"({rounding.percent(loops / seconds if seconds else 0.0)} of it inside timed loops)"
-    )
+    samples = run.reading().samples.values()
+    in_loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in samples) / 1e9
+    seconds = max(seconds_of(samples), in_loops)
+    share = in_loops / seconds if seconds else 0.0
+    rounded = rounding.plain(round(seconds, 1))
+    inside = rounding.percent(share)
+    return f"{len(samples)} samples in {rounded} s ({inside} of it inside timed loops)"
 
 
 def _finished(recording: Recording) -> str:
     """The largest budget at which a study is complete; empty if there is none."""
     done = recording.manifest["finished"]
-    order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
-    studied = [n for n in order if n in done and recording.study.name in done[n]["studies"]]
-    return studied[-1] if studied else ""
+    others = [name for name in done if name not in BUDGETS]
+    largest = ""
+    for name in [*others, *BUDGETS]:
+        if name in done and recording.study.name in done[name]["studies"]:
+            largest = name
+    return largest
 
 
 def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
-    fixed = [
-        release
-        for recording in recordings
-        for release in recording.releases
-        if not recording.manifest["random_layout"].get(release, True)
-    ]
+    fixed = []
+    for recording in recordings:
+        is_random = recording.manifest["random_layout"]
+        fixed += [release for release in recording.releases if not is_random.get(release, True)]
     if fixed:
+        named = ", ".join(versions.titles(fixed))
         yield (
-            f"{', '.join(versions.titles(fixed))}: the linker cannot randomize the layout of the "
-            "Go code, so the intervals do not cover its effect."
+            f"{named}: the linker cannot randomize the layout of the Go code, so the intervals do "
+            "not cover its effect."
         )
 
 
@@ -141,17 +176,21 @@ def _caveats(recording: Recording) -> Iterator[str]:
     due = [name for name in recording.jobs if recording.is_due(name)]
     other = [name for name in due if recording.showing(name) is not recording]
     if other:
-        which = ", ".join(other[:SHOWN_PROBLEMS]) + ", …" * (len(other) > SHOWN_PROBLEMS)
+        few = other[:SHOWN_PROBLEMS]
+        if len(other) > SHOWN_PROBLEMS:
+            few.append("…")
         yield (
             f"This run has no process of {len(other)} of its {len(due)} cases. "
-            f"They are shown from the recorded run: {which}"
+            f"They are shown from the recorded run: {', '.join(few)}"
         )
     for name, troubles in manifest["troubles"].items():
-        if name in recording.jobs:
-            for trouble in troubles:
-                yield trouble if trouble.startswith("gosrc/") else f"{name}: {trouble}"
+        if name not in recording.jobs:
+            continue
+        for trouble in troubles:
+            yield trouble if trouble.startswith("gosrc/") else f"{name}: {trouble}"
     problems = recording.problems
     for problem in problems[:SHOWN_PROBLEMS]:
         yield f"This could not be used: {problem}"
-    if more := len(problems[SHOWN_PROBLEMS:]):
+    more = len(problems) - SHOWN_PROBLEMS
+    if more > 0:
         yield f"{more} more could not be used."
