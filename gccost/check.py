@@ -48,9 +48,9 @@ PROGRAM = "check"  # in gosrc
 OLDEST = (1, 24)  # Go release that builds it
 SECONDS = 600  # after which it counts as hung
 BASELINE = 64  # bytes
-_BENCHMARKS = {"SetFinalizer": "HandleFinalizer", "AddCleanup": "HandleCleanup"}
+_APIS = {"HandleFinalizer": "SetFinalizer", "HandleCleanup": "AddCleanup"}  # by benchmark
+_BY_HAND = "HandleFree"  # benchmark
 _NAMES = {"SetFinalizer": "a finalizer", "AddCleanup": "a cleanup"}
-_SIZE = re.compile(r"(\w+)/bytes=(\d+)")
 _SHOWN = 3  # places of what was not checked
 # Nothing is downloaded. Without a proxy Go cannot ask for sums either.
 _OFFLINE = {"GOPROXY": "off", "GOSUMDB": "off"}
@@ -70,12 +70,16 @@ def known_release(release: str) -> str:
 
     Raises BadInput if gccost does not know it.
     """
-    minors = [f"1.{versions.number(each)[1]}" for each in versions.GO_RELEASES]
-    minor = ".".join(release.split(".")[:2])
-    if not re.fullmatch(r"1\.\d+(\.\d+)?", release) or minor not in minors:
-        hint = f"name one from {minors[0]} to {minors[-1]}"
-        raise BadInput(f"there is no Go release {release!r} here", "--go", hint)
-    return minor
+    minors = [_minor(each) for each in versions.GO_RELEASES]
+    if re.fullmatch(r"1\.\d+(\.\d+)?", release) and _minor(release) in minors:
+        return _minor(release)
+    hint = f"name one from {minors[0]} to {minors[-1]}"
+    raise BadInput(f"there is no Go release {release!r} here", "--go", hint)
+
+
+def _minor(release: str) -> str:
+    """A release without its patch number."""
+    return ".".join(release.split(".")[:2])
 
 
 def check(folder: Path, patterns: tuple[str, ...], release: str, tags: str, say: Say) -> Answer:
@@ -98,8 +102,9 @@ def check(folder: Path, patterns: tuple[str, ...], release: str, tags: str, say:
     _refuse(answer, folder)
     answer["prices_of"] = measured
     for finding in answer["findings"]:
+        rule = finding["rule"]
         finding["cost"] = _cost(finding, prices)
-        finding["chapter"] = f"{CHAPTER}#{finding['rule']}"
+        finding["chapter"] = f"{CHAPTER}#{rule}"
     return answer
 
 
@@ -107,21 +112,22 @@ def _failed(done: CompletedProcess[str], folder: Path) -> GccostError:
     """The error of the go command, which does not list the module."""
     said = done.stderr.strip().removeprefix(f"{folder}: ")
     if said.startswith("panic: "):
-        return GccostError(
-            f"the program failed:\n{said}", f"gosrc/{PROGRAM}", "report it, with this"
-        )
-    return BadInput(said or "the module cannot be read", str(folder), "see what go list ./... says")
+        problem = f"the program failed:\n{said}"
+        return GccostError(problem, f"gosrc/{PROGRAM}", "report it, with this")
+    said = said or "the module cannot be read"
+    return BadInput(said, str(folder), "see what go list ./... says")
 
 
 def _refuse(answer: Answer, folder: Path) -> None:
     """Raise BadInput for a file that cannot be parsed, and if no pattern matches a Go file."""
+    why = ""
     for problem in answer["problems"]:
+        message = problem["message"]
         if problem["syntax"]:
             hint = "make it compile first: go build ./..."
-            raise BadInput(problem["message"], problem["place"], hint)
+            raise BadInput(message, problem["place"], hint)
+        why = why or f" ({message})"
     if not answer["packages"]:
-        whys = [each["message"] for each in answer["problems"][:1]]
-        why = f" ({whys[0]})" if whys else ""
         hint = "name packages with Go files for this platform, and --tags if they need some"
         raise BadInput(f"no package has Go files to check{why}", str(folder), hint)
 
@@ -153,8 +159,8 @@ def program(say: Say) -> Path:
         environment = toolchain.alone() | {"CGO_ENABLED": "0", "GOFLAGS": ""}
         unfinished = binary.with_name(f"{name}.new")
         command = [str(toolchain.go), "build", "-trimpath", "-o", str(unfinished), "."]
-        folder = paths.GOSRC / PROGRAM
-        done = processes.run(command, cwd=folder, env=environment, limit=builds.BUILD_SECONDS)
+        sources = paths.GOSRC / PROGRAM
+        done = processes.run(command, cwd=sources, env=environment, limit=builds.BUILD_SECONDS)
         if done.returncode:
             hint = "see whether Go builds it in a shell: cd gosrc/check && go build"
             raise failed_build(done, f"gosrc/{PROGRAM}", hint, [binary.parent])
@@ -165,11 +171,10 @@ def program(say: Say) -> Path:
 def _environment() -> Environment:
     """The user's own environment, with a go command, and without downloads."""
     environment = {**os.environ, **_OFFLINE}
-    if not shutil.which("go"):
-        found = toolchains.find_driver()
-        if found:
-            folder = str(found.goroot / "bin")
-            environment["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", os.defpath)])
+    found = None if shutil.which("go") else toolchains.find_driver()
+    if found:
+        path = os.environ.get("PATH", os.defpath)
+        environment["PATH"] = f"{found.goroot / 'bin'}{os.pathsep}{path}"
     return environment
 
 
@@ -189,7 +194,9 @@ def _release_of(folder: Path, environment: Environment) -> str:
         raise BadInput("there is no go.mod in this folder or above it", str(folder), hint)
     text = go_mod.read_text(encoding="utf-8", errors="replace")
     found = re.search(r"^go\s+(\d+\.\d+)", text, re.MULTILINE)
-    return found[1] if found else ".".join(versions.TODAY_GO.split(".")[:2])
+    if found:
+        return found[1]
+    return _minor(versions.TODAY_GO)
 
 
 # --- Prices ---------------------------------------------------------------
@@ -203,56 +210,60 @@ def prices_for(release: str) -> tuple[str, Prices]:
     by what registers and by the object's size in bytes; under "manual free" the size is 0.
     """
     recording = Recording(handles.STUDY, reference(handles.STUDY))
-    measured = [each for each in recording.releases if _has(recording, each, "AddCleanup")]
-    newer = [each for each in measured if versions.number(each)[:2] >= versions.number(release)]
-    chosen = (newer or measured[-1:])[0]
+    chosen = _measured_for(recording, release)
     found: Prices = defaultdict(dict)
-    for api, benchmark in _BENCHMARKS.items():
-        for size in _sizes(recording, benchmark):
-            found[api][size] = _price(recording, f"{benchmark}/bytes={size}", chosen)
-    found["manual free"][0] = _price(recording, "HandleFree", chosen)
+    for job in recording.jobs:
+        case, measured, _ = job.partition(f"/go={chosen}/")
+        benchmark, _, size = case.partition("/bytes=")
+        if measured and benchmark in _APIS:
+            api = _APIS[benchmark]
+            found[api][int(size)] = _price(recording, case, chosen)
+    found["manual free"][0] = _price(recording, _BY_HAND, chosen)
     return chosen, dict(found)
 
 
-def _sizes(recording: Recording, benchmark: str) -> list[int]:
-    """The sizes of handles (bytes) for which a benchmark was measured."""
-    found = (_SIZE.match(name) for name in recording.jobs)
-    return sorted({int(each[2]) for each in found if each and each[1] == benchmark})
-
-
-def _has(recording: Recording, release: str, api: str) -> bool:
-    case = f"{_BENCHMARKS[api]}/bytes={BASELINE}"
-    return _price(recording, case, release) > 0
+def _measured_for(recording: Recording, release: str) -> str:
+    """The oldest release with measured cleanups that is as new as one, or else the newest."""
+    wanted = versions.number(release)
+    case = f"HandleCleanup/bytes={BASELINE}"
+    measured = ""
+    for each in recording.releases:
+        if _price(recording, case, each) > 0:
+            measured = each
+            if versions.number(each)[:2] >= wanted:
+                break
+    return measured
 
 
 def _price(recording: Recording, case: str, release: str) -> float:
-    return float(Amount(case, "settled_ns").on(recording, release).value)
+    amount = Amount(case, "settled_ns")
+    return float(amount.on(recording, release).value)
 
 
 def write_prices(measured: str, prices: Prices) -> Path:
-    """The file of prices that the rules read."""
-    nanoseconds = {api: prices[api] for api in _BENCHMARKS}
+    """The file of prices that the rules read. Two checks may write it at once."""
+    nanoseconds = {api: prices[api] for api in _NAMES}
     path = paths.CACHE / PROGRAM / f"prices-{measured}.json"
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"nanoseconds": nanoseconds}).encode()
-    with FileLock(path.with_name(f"{path.name}.lock")):  # two checks may run at once
-        if not path.exists() or path.read_bytes() != text:
-            write_whole(path, text)
+    if not path.exists() or path.read_bytes() != text:
+        write_whole(path, text)
     return path
 
 
 def _cost(finding: Answer, prices: Prices) -> Answer | None:
     """What the finding's object costs (ns); None if its size is unknown."""
-    by_size = prices[finding["api"]]
-    sizes = [size for size in by_size if size >= finding["class"]]
-    if finding["class"] < 0 or not sizes:
+    wanted = finding["class"]
+    if wanted < 0:
         return None
-    return {
-        "ns": rounded(by_size[min(sizes)]),
-        "ns_of_64_bytes": rounded(by_size[BASELINE]),
-        "ns_of_manual_free": rounded(prices["manual free"][0]),
-    }
+    by_size = prices[finding["api"]]
+    for size in sorted(by_size):
+        if size >= wanted:
+            return {
+                "ns": rounded(by_size[size]),
+                "ns_of_64_bytes": rounded(by_size[BASELINE]),
+                "ns_of_manual_free": rounded(prices["manual free"][0]),
+            }
+    return None
 
 
 # --- Reading --------------------------------------------------------------
@@ -261,34 +272,48 @@ def _cost(finding: Answer, prices: Prices) -> Answer | None:
 def lines(answer: Answer) -> Iterator[str]:
     """Write what `check` found for reading."""
     for problem in answer["problems"]:
-        place = f"{problem['place']}: " if problem["place"] else ""
-        yield f"{place}{problem['message']} (what this leaves without a type is not checked)"
+        place, message = problem["place"], problem["message"]
+        if place:
+            message = f"{place}: {message}"
+        yield f"{message} (what this leaves without a type is not checked)"
     for finding in answer["findings"]:
         yield from _finding(finding, answer["prices_of"])
     yield from _unchecked(answer["unchecked"])
+    packages, read = answer["packages"], answer["lines"]
+    registered, found = len(answer["registrations"]), len(answer["findings"])
     yield (
-        f"{answer['packages']:,} packages, {answer['lines']:,} lines; finalizers and cleanups "
-        f"registered: {len(answer['registrations']):,}; findings: {len(answer['findings']):,}."
+        f"{packages:,} packages, {read:,} lines; finalizers and cleanups registered: "
+        f"{registered:,}; findings: {found:,}."
     )
 
 
 def _finding(finding: Answer, release: str) -> Iterator[str]:
-    yield f"{finding['place']}: {finding['what']}. [{finding['rule']}]"
+    place, what, rule = finding["place"], finding["what"], finding["rule"]
+    yield f"{place}: {what}. [{rule}]"
     if cost := finding["cost"]:
+        registered = _NAMES[finding["api"]]
+        size = finding["class"]
+        own = plain(cost["ns"])
+        baseline = plain(cost["ns_of_64_bytes"])
+        by_hand = plain(cost["ns_of_manual_free"])
         yield (
-            f"    it costs: {_NAMES[finding['api']]} on {finding['class']} bytes "
-            f"{plain(cost['ns'])} ns an object (on 64 bytes {plain(cost['ns_of_64_bytes'])} ns; "
-            f"a manual free {plain(cost['ns_of_manual_free'])} ns; Go {release}, as recorded)"
+            f"    it costs: {registered} on {size} bytes {own} ns an object (on 64 bytes "
+            f"{baseline} ns; a manual free {by_hand} ns; Go {release}, as recorded)"
         )
-    yield f"    to fix it: {finding['do']}"
-    yield f"    why: {finding['chapter']}"
+    do, chapter = finding["do"], finding["chapter"]
+    yield f"    to fix it: {do}"
+    yield f"    why: {chapter}"
 
 
 def _unchecked(places: list[Answer]) -> Iterator[str]:
     """What was not checked, by rule and reason."""
     by_reason = defaultdict(list)
     for each in places:
-        by_reason[each["rule"], each["why"]].append(each["place"])
+        reason = each["rule"], each["why"]
+        by_reason[reason].append(each["place"])
     for (rule, why), found in by_reason.items():
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        yield f"not checked for {rule}: {', '.join(found[:_SHOWN])}{more}: {why}"
+        named = ", ".join(found[:_SHOWN])
+        left = len(found) - _SHOWN
+        if left > 0:
+            named += f" and {left} more"
+        yield f"not checked for {rule}: {named}: {why}"
