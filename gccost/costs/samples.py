@@ -35,28 +35,38 @@ class Samples(NamedTuple):
 @cached
 def of_run(run: Run) -> Samples:
     """The samples of a run, joined with its jobs."""
-    reading, unusable = run.reading(), run.unusable()
+    reading = run.reading()
+    unusable = run.unusable()
     problems = [str(problem) for problem in reading.errors]
-    problems += [f"{run.samples_txt}:{line}: {why}" for line, why in unusable.items()]
-    usable = {line: each for line, each in reading.samples.items() if line not in unusable}
-    rows = [(line, each.full_name, each.procs, each.n) for line, each in usable.items()]
-    used = [sample.metrics for sample in usable.values()]
-    measured = pd.DataFrame(used, dtype=float).rename(columns=metrics.column)
-    # A stranger's units may have the name of another column, or one name together.
-    measured = measured.loc[:, ~measured.columns.isin(_OWN) & ~measured.columns.duplicated()]
-    known = measured.reindex(columns=[*dict.fromkeys([*measured, "round", "sitting"])])
+    for line, reason in unusable.items():
+        problems.append(f"{run.samples_txt}:{line}: {reason}")
+    rows, measured = [], []
+    for line, sample in reading.samples.items():
+        if line in unusable:
+            continue
+        rows.append((line, sample.full_name, sample.procs, sample.n))
+        measured.append(sample.metrics)
     own = pd.DataFrame(rows, columns=_OWN)
-    if "elapsed_s" in known:
-        known["elapsed_ns"] = 1e9 * known["elapsed_s"] / own["operations"]
-    return Samples(pd.concat([own, known.fillna({"sitting": 1.0})], axis="columns"), (*problems,))
+    values = pd.DataFrame(measured, dtype=float).rename(columns=metrics.column)
+    # A stranger's units may have the name of another column, or one name together.
+    is_taken = values.columns.isin(_OWN) | values.columns.duplicated()
+    values = values.loc[:, ~is_taken]
+    columns = dict.fromkeys([*values, "round", "sitting"])
+    values = values.reindex(columns=[*columns])
+    values["sitting"] = values["sitting"].fillna(1.0)
+    if "elapsed_s" in values:
+        values["elapsed_ns"] = 1e9 * values["elapsed_s"] / own["operations"]
+    frame = pd.concat([own, values], axis="columns")
+    return Samples(frame, tuple(problems))
 
 
 @cached
 def costs_of(run: Run) -> Costs:
     """The costs of a run's cases, but for profiled ones."""
-    frame, table = of_run(run).frame, run.table()
-    profiled = [name for name, job in table.items() if "profile" in job]
-    return Costs(frame[~frame["name"].isin(profiled)], ratios(run))
+    frame = of_run(run).frame
+    profiled = [name for name, job in run.table().items() if "profile" in job]
+    is_profiled = frame["name"].isin(profiled)
+    return Costs(frame[~is_profiled], ratios(run))
 
 
 def ratios(run: Run) -> pd.DataFrame:
@@ -75,7 +85,8 @@ def keys(table: Mapping[str, Job]) -> pd.DataFrame:
     """The settings of jobs as typed columns, by name; `release` is an ordered category."""
     settings = pd.DataFrame(list(table.values()), index=list(table))
     numbers = settings.columns.intersection(list(NUMBERS))
+    settings = settings.astype(dict.fromkeys(numbers, "Int64"))
+    titles = settings["release"].map(versions.title)
     by_age = versions.titles(settings["release"])
-    titles = pd.Categorical(settings["release"].map(versions.title), by_age, ordered=True)
-    typed = settings.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)
-    return typed.drop(columns=[*_HIDDEN], errors="ignore")
+    settings["release"] = pd.Categorical(titles, by_age, ordered=True)
+    return settings.drop(columns=[*_HIDDEN], errors="ignore")

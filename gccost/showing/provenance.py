@@ -17,7 +17,8 @@ _opened: dict[str, None] = {}  # the names of the runs that this process has sho
 
 def opened(runs: Iterable[str]) -> None:
     """Note runs that a notebook opens: those of frames that do not name theirs."""
-    _opened.update(dict.fromkeys(filter(None, runs)))
+    names = [name for name in runs if name]
+    _opened.update(dict.fromkeys(names))
 
 
 def stated(frame: pd.DataFrame) -> pd.DataFrame:
@@ -28,24 +29,40 @@ def stated(frame: pd.DataFrame) -> pd.DataFrame:
     if "run" in frame:
         runs = frame["run"].fillna("").astype(str)
     else:
-        runs = pd.Series(str(frame.attrs.get("run", "")), frame.index, dtype=object)
+        of_frame = str(frame.attrs.get("run", ""))
+        runs = pd.Series(of_frame, frame.index, dtype=object)
     runs = runs.where(runs != "", "; ".join(_opened))
-    known = {run.name: run for run, _ in opening.listed()}
+    every = _listed()
     machine, date = {}, {}
     for names in runs.unique():
-        named = [known[name] for name in names.split("; ") if name in known]
-        machine[names] = "; ".join(dict.fromkeys(map(machine_of, named)))
-        date[names] = "; ".join(dict.fromkeys(map(_date, named)))
+        named = [every[name] for name in names.split("; ") if name in every]
+        machine[names] = _joined(machine_of(run) for run in named)
+        date[names] = _joined(_date(run) for run in named)
     rest = frame.drop(columns=COLUMNS, errors="ignore")
     return rest.assign(run=runs, machine=runs.map(machine), date=runs.map(date))
 
 
+def _listed() -> dict[str, Run]:
+    """Every run that has samples, by its name."""
+    return {run.name: run for run, _ in opening.listed()}
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Texts, each once."""
+    return "; ".join(dict.fromkeys(texts))
+
+
 def machines(runs: Iterable[str]) -> list[str]:
     """The machines of runs, in words, each once."""
-    known = {run.name: run for run, _ in opening.listed()}
-    names = dict.fromkeys(name for each in runs for name in str(each).split("; "))
-    return list(dict.fromkeys(machine_of(known[name]) for name in names if name in known))
+    every = _listed()
+    found: dict[str, None] = {}
+    for names in runs:
+        for name in str(names).split("; "):
+            if name in every:
+                found[machine_of(every[name])] = None
+    return list(found)
 
 
 def _date(run: Run) -> str:
-    return str(run.manifest()["created"])[:10]
+    created = run.manifest()["created"]
+    return str(created)[:10]

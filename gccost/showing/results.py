@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -64,14 +65,18 @@ class Scale:
         """A value's place in percent of the axis; beyond the axis, one of its ends."""
         if value <= self.low:
             return 0.0
-        share = math.log(min(value, self.high) / self.low) / math.log(self.high / self.low)
-        return round(100 * share, 2)
+        length = math.log(self.high / self.low)
+        along = math.log(min(value, self.high) / self.low)
+        return round(100 * along / length, 2)
 
     def beyond(self, value: float) -> str:
         """The side on which a value is off the scale; empty if it is on it."""
-        return "left" if value < self.low else "right" if value > self.high else ""
+        if value < self.low:
+            return "left"
+        return "right" if value > self.high else ""
 
 
+_MOST_TICKS = 9
 _RELATIVE = Scale(1 / 9, 9, _OVER)
 
 
@@ -86,17 +91,20 @@ class Picture:
     @property
     def band(self) -> tuple[float, float] | None:
         """Where the claim holds: left end and width in percent."""
-        low, high = (end / self.unit for end in self.line.latest.bounds)
+        low, high = self.line.latest.bounds
         if not low < high:
             return None
-        left, right = self.scale.at(low), self.scale.at(high)
+        left = self.scale.at(low / self.unit)
+        right = self.scale.at(high / self.unit)
         return left, round(right - left, 2)
 
     @property
     def published(self) -> float | None:
         """The place of the published figure, if there is one."""
         row = self.line.latest
-        return None if row.is_bar else self.scale.at(row.published / self.unit)
+        if row.is_bar:
+            return None
+        return self.scale.at(row.published / self.unit)
 
     def dots(self, row: Row) -> list[tuple[float, str]]:
         """The places of a row's estimates, and on which side they are off the scale.
@@ -105,23 +113,30 @@ class Picture:
         """
         if isinstance(row.claim.rule, Agrees):
             return []
-
-        def place(value: float) -> tuple[float, str]:
-            return self.scale.at(value / self.unit), self.scale.beyond(value / self.unit)
-
         measured = row.estimate
-        ends = map(place, (measured.low, measured.high) if measured.has_interval else ())
-        return list(dict.fromkeys([place(measured.value), *(end for end in ends if end[1])]))
+        places = [self._place(measured.value)]
+        if measured.has_interval:
+            for end in (measured.low, measured.high):
+                place = self._place(end)
+                if place[1]:
+                    places.append(place)
+        return list(dict.fromkeys(places))
+
+    def _place(self, value: float) -> tuple[float, str]:
+        """A value's place, and the side on which it is off the scale."""
+        relative = value / self.unit
+        return self.scale.at(relative), self.scale.beyond(relative)
 
     @property
     def alt(self) -> str:
         """The picture in words."""
-        row = self.line.latest
-        rows = [each for each in (self.line.then, self.line.today) if each]
-        return "; ".join(
-            [row.held_to if row.is_bar else f"published {row.held_to}"]
-            + [f"{each.toolchain} {measured_text(each)}, {each.said}" for each in rows]
-        )
+        latest = self.line.latest
+        held_to = latest.held_to
+        parts = [held_to if latest.is_bar else f"published {held_to}"]
+        for row in (self.line.then, self.line.today):
+            if row:
+                parts.append(f"{row.toolchain} {measured_text(row)}, {row.said}")
+        return "; ".join(parts)
 
 
 def measured_text(row: Row) -> str:
@@ -139,51 +154,64 @@ def cell(row: Row) -> Cell:
 
 def holds_if(rule: Rule) -> str:
     """A rule in words: the first sentence of its description."""
-    return (inspect.getdoc(type(rule)) or "").partition("\n\n")[0].replace("\n", " ")
+    text = inspect.getdoc(type(rule)) or ""
+    first, _, _ = text.partition("\n\n")
+    return first.replace("\n", " ")
 
 
 def region(row: Row) -> str:
     """The range in which a claim holds, in words; empty if there is none."""
     low, high = row.bounds
-    return "" if math.isnan(low) else rules.region(low, high, row.unit)
+    if math.isnan(low):
+        return ""
+    return rules.region(low, high, row.unit)
 
 
 def counts(lines: Iterable[Tested]) -> str:
     """How many claims have each verdict, as in "3 hold, 1 does not hold"."""
-    return ", ".join(f"{n} {COUNTED[label][n != 1]}" for label, n in verdict_counts(lines).items())
+    parts = []
+    for label, count in verdict_counts(lines).items():
+        of_one, of_several = COUNTED[label]
+        parts.append(f"{count} {of_one if count == 1 else of_several}")
+    return ", ".join(parts)
 
 
 def first_screen(rows: Iterable[Row]) -> Markup:
     """The verdicts counted, and each document's headline claim, published, then and today."""
-    documents = [each for each in by_document(rows) if each.headline]
-    chosen = [line for each in documents if (line := each.drawn)]
-    scale = _spanning([row for line in chosen for row in line.rows])
-    plain = [
-        [each.words, *(_plainly(row) for row in (each.drawn.then, each.drawn.today))]
-        for each in documents
-        if each.drawn
-    ]
+    documents = [document for document in by_document(rows) if document.headline]
+    lines = [document.drawn for document in documents if document.drawn]
+    drawn = [row for line in lines for row in line.rows]
+    every = [line for document in documents for line in document.lines]
+    today = [line.today.toolchain for line in lines if line.today]
     shown = _rendered(
         "headlines",
-        "\n".join(", ".join(filter(None, cells)) for cells in plain),
+        "\n".join(_in_words(document) for document in documents if document.drawn),
         documents=documents,
-        count=verdict_counts(line for each in documents for line in each.lines),
-        scale=scale,
-        newest=", ".join(dict.fromkeys(line.today.toolchain for line in chosen if line.today)),
+        count=verdict_counts(every),
+        scale=_spanning(drawn),
+        newest=", ".join(dict.fromkeys(today)),
     )
     return replace(shown, name="answers")
 
 
+def _in_words(document: Any) -> str:
+    """A document's headline claim, and its verdicts then and today."""
+    parts = [document.words]
+    for row in (document.drawn.then, document.drawn.today):
+        if row:
+            parts.append(f"{row.toolchain}: {measured_text(row)}, {row.said}")
+    return ", ".join(parts)
+
+
 def ledger(rows: Sequence[Row]) -> Markup:
     """The ledger: a line per claim, grouped by document, with links to the chapters."""
-    header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
-    plain = [list(header)]
+    header = ["claim", "", "release", "published", "measured", "measured ÷ published", "verdict"]
+    plain = [header]
     for row in rows:
         factor = rounding.times(row.factor) if row.sized else "–"
-        plain.append(
-            [row.claim.id, row.words, row.toolchain, row.held_to, measured_text(row), factor]
-            + [f"{row.said}: {row.verdict.reason}"]
-        )
+        verdict = f"{row.said}: {row.verdict.reason}"
+        claim = [row.claim.id, row.words, row.toolchain, row.held_to]
+        plain.append([*claim, measured_text(row), factor, verdict])
     shown = _rendered("ledger", tables.plain(plain), documents=by_document(rows))
     return replace(shown, name="ledger", csv=csv(rows))
 
@@ -199,15 +227,15 @@ def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup | None:
             cells.setdefault(_UNJUDGED, {})[label] = Cell(tables.printable(rows))
             continue
         for row in rows:
-            if row.verdict.label not in (Label.UNMEASURED, Label.UNTESTABLE):
-                shown = cell(row)
-                judged = Cell(f"{shown.text} {row.said}", shown.note)
-                cells.setdefault((row.claim.id, row.toolchain), {})[label] = judged
-    shared = [
-        [*at, *(of.get(label, "–") for label in ledgers)]
-        for at, of in cells.items()
-        if len(of) > 1 or at == _UNJUDGED
-    ]
+            if row.verdict.label in (Label.UNMEASURED, Label.UNTESTABLE):
+                continue
+            shown = cell(row)
+            of_claim = cells.setdefault((row.claim.id, row.toolchain), {})
+            of_claim[label] = Cell(f"{shown.text} {row.said}", shown.note)
+    shared = []
+    for tested, by_label in cells.items():
+        if len(by_label) > 1 or tested == _UNJUDGED:
+            shared.append([*tested, *(by_label.get(label, "–") for label in ledgers)])
     if not shared:
         return None
     whole = tables.table(("claim", "on", *ledgers), shared, merged={0})
@@ -225,22 +253,29 @@ def csv(rows: Sequence[Row]) -> str:
     return str(table(rows).to_csv(index=False, lineterminator="\n"))
 
 
-def _plainly(row: Row | None) -> str:
-    return f"{row.toolchain}: {measured_text(row)}, {row.said}" if row else ""
-
-
 def _spanning(rows: Iterable[Row]) -> Scale:
     """A scale for the rows' own values, with 1 and all that is published on it."""
-    drawn = [value for row in rows for value in (row.published, row.estimate.value)]
-    values = [value for value in drawn if math.isfinite(value) and value > 0]
-    low, high = min([1.0, *values]) / 1.1, 1.4 * max([2.0, *values])
+    values = [1.0]
+    for row in rows:
+        for value in (row.published, row.estimate.value):
+            if math.isfinite(value) and value > 0:
+                values.append(value)
+    low = min(values) / 1.1
+    high = 1.4 * max([2.0, *values])
     return Scale(low, high, {tick: f"{tick:g}×" for tick in _ticks(low, high)})
 
 
 def _ticks(low: float, high: float) -> list[float]:
     """Ticks at 1, 2, 5, 10, 20, … between two values, few enough to be readable."""
-    ticks = [m * 10.0**e for e in range(-3, 9) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
-    return ticks if len(ticks) <= 9 else [t for t in ticks if math.log10(t).is_integer()]
+    ticks = []
+    for exponent in range(-3, 9):
+        for step in (1, 2, 5):
+            tick = step * 10.0**exponent
+            if low <= tick <= high:
+                ticks.append(tick)
+    if len(ticks) <= _MOST_TICKS:
+        return ticks
+    return [tick for tick in ticks if math.log10(tick).is_integer()]
 
 
 def _rendered(macro: str, text: str, **given: object) -> Markup:
@@ -258,7 +293,8 @@ def _rendered(macro: str, text: str, **given: object) -> Markup:
         "verdict_counts": verdict_counts,
         "times": rounding.times,
     }
-    template = PAGES.get_template("results.html").make_module(functions)
+    template = PAGES.get_template("results.html")
+    macros = template.make_module(functions)
+    html = getattr(macros, macro)(**given)
     style = (TEMPLATES / STYLE).read_text(encoding="utf-8").strip()
-    html = str(getattr(template, macro)(**given))
     return Markup(f"<style>\n{style}\n</style>\n{html}", text)
