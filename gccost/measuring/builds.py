@@ -76,11 +76,6 @@ def in_node(program: str) -> bool:
     return (paths.GOSRC / program / RUNNER).exists()
 
 
-def shuffles_layout(toolchain: Toolchain) -> bool:
-    """Whether the toolchain's linker can randomize the layout (Go 1.23 and later)."""
-    return number(toolchain.version) >= (1, 23)
-
-
 class _Overlay(NamedTuple):
     """What a Go command of a module writes: an overlay.json, next to a link to `linked`."""
 
@@ -263,7 +258,7 @@ def _options(toolchain: Toolchain, layout: int, into: Path) -> tuple[Environment
     # The compilers' temporary files are removed with `into`, even if they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
     ldflags = ["-s", "-w"]
-    if shuffles_layout(toolchain):
+    if toolchain.shuffles_layout:
         ldflags.append(f"-randlayout={layout}")
     else:
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"

