@@ -297,21 +297,21 @@ def build_all(
     firsts: dict[tuple[str, str], Build] = {}  # by release and runtime
     for what in wanted:
         firsts.setdefault((what.release, what.runtime), what)
-    made: dict[Build, Future[T]] = {}
+    built: dict[Build, Future[T]] = {}
 
     def make(what: Build) -> T:
         first = firsts[what.release, what.runtime]
         if what != first:
-            wait([made[first]])
+            wait([built[first]])
         return build(what, group.run)
 
     # An interruption ends the builds first, then the threads.
     with ThreadPoolExecutor(machine.allowed_cpus()) as pool, processes.ProcessGroup() as group:
         for what in dict.fromkeys([*firsts.values(), *wanted]):
-            made[what] = pool.submit(make, what)
-        tasks = {task: f"{what.program} on {title(what.release)}" for what, task in made.items()}
+            built[what] = pool.submit(make, what)
+        tasks = {task: f"{what.program} on {title(what.release)}" for what, task in built.items()}
         until_done(tasks, progress, "building", "programs")
-    return made
+    return built
 
 
 def _gopath_copy(program: str, gopath: Path) -> Path:
