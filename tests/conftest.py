@@ -116,6 +116,7 @@ class FakeMachine(Go):
     spoil: Callable[[Path], object] = lambda binary: None  # each program that was built
 
     sampler: Callable[..., list[Sample]] = sampler.sample
+    fetch_modules: Callable[[set[str]], None] = lambda programs: None
 
     def find(self, release: str) -> Toolchain | None:
         return None if release in self.missing else Toolchain(release, Path("/nowhere"), "system")
@@ -126,6 +127,7 @@ class FakeMachine(Go):
         raise MissingTool(f"Go {release} cannot be fetched", hint="go online")
 
     def compiler(self, programs: set[str], say: Callable[[str], None]) -> CCompiler:
+        self.fetch_modules(programs)
         if any(map(builds.in_node, programs)):
             compilers.node(say)
         return CCompiler(("cc",), "cc 1.0", "system")

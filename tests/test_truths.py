@@ -14,7 +14,7 @@ import pytest
 
 from gccost import paths
 from gccost.cases.versions import JDK_RELEASES
-from gccost.measuring import builds, ccompilers, jdks, toolchains
+from gccost.measuring import builds, jdks, toolchains, tools
 from gccost.studies import truths
 
 RELEASES = truths.RELEASES
@@ -45,7 +45,7 @@ def test_the_sentences_on_go_hold(release):
 @SLOW
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_runtime_that_counts_counts_what_is_registered(release, tmp_path):
-    compiler, toolchain = ccompilers.fetch(print), toolchains.fetch(release)
+    compiler, toolchain = tools.c_compiler(print), toolchains.fetch(release)
     program = builds.build("registers", toolchain, compiler, 7, tmp_path, runtime="counting")
     command = [program, "-test.run=^$", "-test.bench=Registers/(stat|readfile)"]
     command.append("-test.benchtime=3x")
@@ -58,7 +58,7 @@ def test_a_runtime_that_counts_counts_what_is_registered(release, tmp_path):
 
 @SLOW
 def test_without_that_runtime_nothing_is_counted(tmp_path):
-    compiler, toolchain = ccompilers.fetch(print), toolchains.fetch(RELEASES[-1])
+    compiler, toolchain = tools.c_compiler(print), toolchains.fetch(RELEASES[-1])
     program = builds.build("registers", toolchain, compiler, 7, tmp_path)
     command = [program, "-test.run=^$", "-test.bench=Registers/readfile", "-test.v"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -77,9 +77,9 @@ def budget(name: str) -> Budget:
     return one_of(BUDGETS, name, "budget")
 
 
-def one_of(known: Mapping[str, T], name: str, kind: str) -> T:
-    expect(known, name, kind)
-    return known[name]
+def one_of(choices: Mapping[str, T], name: str, kind: str) -> T:
+    expect(choices, name, kind)
+    return choices[name]
 
 
 # The packages of gosrc/ that write patched runtimes: the one that counts what is registered, and

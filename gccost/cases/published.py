@@ -56,10 +56,13 @@ def text(name: str) -> str:
 def by_name(name: str, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
     """A table's rows by their first column. Raises GccostError if a wanted one is missing."""
     path = paths.PUBLISHED / f"{name}.csv"
-    known = rows(path, columns(_TABLES[name]))
-    entries = {next(iter(row.values())): row for row in known}
+    lines = rows(path, columns(_TABLES[name]))
+    entries = {}
+    for row in lines:
+        first, *_ = row.values()
+        entries[first] = row
     with reading(path):
-        if len(entries) < len(known):
+        if len(entries) < len(lines):
             raise ValueError("a name is there twice")
     if missing := {*wanted} - entries.keys():
         raise GccostError(f"it lacks {', '.join(sorted(missing))}", str(path), "add a row for each")
@@ -79,7 +82,7 @@ def published(name: str) -> pd.DataFrame:
         return pd.DataFrame(map(gctrace.values, gctrace.parse(trace).cycles))
     frame = table(name)
     if "variant" in frame:
-        frame["variant"] = frame["variant"].map(lambda each: benchmarks.of(each).variant)
+        frame["variant"] = frame["variant"].map(lambda name: benchmarks.of(name).variant)
     if "gogc" in frame and not pd.api.types.is_numeric_dtype(frame["gogc"]):
-        frame["gc"] = frame["gogc"].map(lambda each: "off" if each == "off" else "on")
+        frame["gc"] = frame["gogc"].map(lambda gogc: "off" if gogc == "off" else "on")
     return frame.rename(columns={"ns_per_op": "value"})

@@ -76,11 +76,6 @@ def in_node(program: str) -> bool:
     return (paths.GOSRC / program / RUNNER).exists()
 
 
-def shuffles_layout(toolchain: Toolchain) -> bool:
-    """Whether the toolchain's linker can randomize the layout (Go 1.23 and later)."""
-    return number(toolchain.version) >= (1, 23)
-
-
 class _Overlay(NamedTuple):
     """What a Go command of a module writes: an overlay.json, next to a link to `linked`."""
 
@@ -263,7 +258,7 @@ def _options(toolchain: Toolchain, layout: int, into: Path) -> tuple[Environment
     # The compilers' temporary files are removed with `into`, even if they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
     ldflags = ["-s", "-w"]
-    if shuffles_layout(toolchain):
+    if toolchain.shuffles_layout:
         ldflags.append(f"-randlayout={layout}")
     else:
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
@@ -302,21 +297,21 @@ def build_all(
     firsts: dict[tuple[str, str], Build] = {}  # by release and runtime
     for what in wanted:
         firsts.setdefault((what.release, what.runtime), what)
-    made: dict[Build, Future[T]] = {}
+    built: dict[Build, Future[T]] = {}
 
     def make(what: Build) -> T:
         first = firsts[what.release, what.runtime]
         if what != first:
-            wait([made[first]])
+            wait([built[first]])
         return build(what, group.run)
 
     # An interruption ends the builds first, then the threads.
     with ThreadPoolExecutor(machine.allowed_cpus()) as pool, processes.ProcessGroup() as group:
         for what in dict.fromkeys([*firsts.values(), *wanted]):
-            made[what] = pool.submit(make, what)
-        tasks = {task: f"{what.program} on {title(what.release)}" for what, task in made.items()}
+            built[what] = pool.submit(make, what)
+        tasks = {task: f"{what.program} on {title(what.release)}" for what, task in built.items()}
         until_done(tasks, progress, "building", "programs")
-    return made
+    return built
 
 
 def _gopath_copy(program: str, gopath: Path) -> Path:

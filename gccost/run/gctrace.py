@@ -66,9 +66,9 @@ def read(path: Path) -> Trace:
     try:
         text = gzip.decompress(path.read_bytes() or b"\0").decode(errors="replace")
     except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or error
         raise GccostError(
-            f"this gctrace cannot be read: {why}",
+            f"this gctrace cannot be read: {reason}",
             str(path),
             "remove the file; the next measuring makes another",
         ) from None
@@ -103,13 +103,13 @@ def metrics(trace: Trace) -> dict[str, float]:
     gctrace-live-bytes  the median live heap after a cycle, in whole MB
     gctrace-goal-bytes  the median heap goal of a cycle, in whole MB
     """
-    own = [cycle for cycle in trace.cycles if not cycle.forced]
-    by_unit = {"gctrace-cycles": float(len(own))}
-    if own:
-        by_unit["gctrace-share"] = own[-1].percent / 100
-        by_unit["gctrace-cpu-ns"] = round(1e6 * sum(c.cpu_ms for c in own))
-        by_unit["gctrace-live-bytes"] = median(c.live_mb for c in own) * MEGABYTE
-    if bounded := [c.goal_mb for c in own if math.isfinite(c.goal_mb)]:
+    cycles = [cycle for cycle in trace.cycles if not cycle.forced]
+    by_unit = {"gctrace-cycles": float(len(cycles))}
+    if cycles:
+        by_unit["gctrace-share"] = cycles[-1].percent / 100
+        by_unit["gctrace-cpu-ns"] = round(1e6 * sum(c.cpu_ms for c in cycles))
+        by_unit["gctrace-live-bytes"] = median(c.live_mb for c in cycles) * MEGABYTE
+    if bounded := [c.goal_mb for c in cycles if math.isfinite(c.goal_mb)]:
         by_unit["gctrace-goal-bytes"] = median(bounded) * MEGABYTE
     return by_unit
 
