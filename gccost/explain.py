@@ -107,6 +107,7 @@ _SHOWN = 10  # call sites
 _LONG = 120  # characters of a function's name
 _ARGUMENTS = re.compile(r"\[(?!\.\.\.)(?:[^\[\]]|\[\.\.\.\])*\]")
 _BOUNDS = {"lower": "≥ ", "upper": "≤ ", "": ""}
+_OF_A_KIND = ("special", "object_bytes", "program", "remedy")
 _PINNER = "runtime.(*Pinner).Pin"
 _OF_THE_WALK = ("larger_handles", "no_walk")
 
@@ -134,14 +135,12 @@ def load(path: str) -> profiles.Profile:
 
 
 def _is_of_go(profile: profiles.Profile) -> bool:
-    files = profile.files
     if profile.build_ids and not (profile.stacks or profile.unnamed):
         return True  # a program that used no CPU has no function that could tell
-    return (
-        any(map(_OF_GO.fullmatch, profile.names))
-        or any(files.get(name, "").endswith(".go") for name in profile.names)
-        or any(map(_GO_BUILD.fullmatch, profile.build_ids))
-    )
+    for name in profile.names:
+        if _OF_GO.fullmatch(name) or profile.files.get(name, "").endswith(".go"):
+            return True
+    return any(map(_GO_BUILD.fullmatch, profile.build_ids))
 
 
 @dataclass(slots=True)
@@ -164,10 +163,24 @@ class _Site:
     removing: int = 0
     in_finalizers: int = 0
 
-    @property
     def is_users(self) -> bool:
         """Whether the program registers for itself."""
         return self.own and bool(_REGISTERING.fullmatch(self.calls))
+
+    def add(self, other: _Site) -> None:
+        """Add the times of another site."""
+        self.share += other.share
+        self.walk += other.walk
+        self.removing += other.removing
+        self.in_finalizers += other.in_finalizers
+
+    def row(self, share: Callable[[float], float]) -> dict[str, Any]:
+        """The site with its shares, for JSON."""
+        row = asdict(self)
+        del row["in_finalizers"]
+        for name in ("share", "walk", "removing"):
+            row[name] = share(row[name])
+        return row
 
 
 @dataclass(slots=True)
@@ -203,28 +216,35 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     Go's. A profile that counts samples without their time has no `cpu_seconds`.
     """
     total = profile.total + profile.unnamed
+    fewest = (FEWEST - 1e-6) * profile.one_sample
     separate = _is_walk_separate(profile)
     work = _work(profile, separate)
     parts = _parts(work, total)
-    life = sum(parts[phase] for phase in stacks.PHASES)
+    life = sum(map(parts.__getitem__, stacks.PHASES))
+    ends, evidence = _evidence(work, parts, profile.one_sample)
 
     def share(time: float) -> float:
-        return rounded(float(time / total)) if total else 0.0
+        if not total:
+            return 0.0
+        return rounded(float(time / total))
 
-    ends, evidence = _evidence(work, parts, profile.one_sample)
-    slabs = [*filter(stacks.SLAB.fullmatch, profile.names)]
-    waiting = profile.share(stacks.SLOW_LOCK, within=[*slabs, "-"]) if total else 0.0
-    fewest = (FEWEST - 1e-6) * profile.one_sample
-    own = [site for site in work.sites if site.own and site.share >= fewest]
     remedies = {}
-    for remedy, (time, estimated_from) in _saved(parts, work.avoidable, life, ends).items():
-        if estimated_from >= fewest:
-            remedies[remedy] = {
-                "saves": None if time is None else share(time),
-                "remains": None if time is None else share(life - time),
-                "bound": _bound(remedy, separate),
-                "evidence": evidence[remedy],
-            }
+    for remedy, (saves, estimated_from) in _saved(parts, work.avoidable, life, ends).items():
+        if estimated_from < fewest:
+            continue
+        said: dict[str, Any] = {"saves": None, "remains": None}
+        said["bound"] = _bound(remedy, separate)
+        if saves is not None:
+            said["saves"] = share(saves)
+            said["remains"] = share(life - saves)
+        said["evidence"] = evidence[remedy]
+        remedies[remedy] = said
+    go_registers = []
+    for what, time in work.go.most_common():
+        if time >= fewest:
+            go_registers.append({"what": what, "share": share(time)} | _advice(what))
+    slabs, waiting = _slabs(profile)
+    anyway = parts["registering"] - work.avoidable.share
     return {
         "cpu_seconds": total / 1e9 if profile.timed else None,
         "one_sample": share(profile.one_sample),
@@ -233,34 +253,36 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
         "walk_is_separate": separate,
         "objects_are": ends,
         "parts": {part: share(time) for part, time in parts.items()},
-        "slabs": rounded(profile.share(slabs)) if total else 0.0,
-        "slabs_waiting": rounded(waiting),
-        "registered_anyway": share(parts["registering"] - work.avoidable.share),
-        "go_registers": [
-            {"what": what, "share": share(time), **_advice(what)}
-            for what, time in work.go.most_common()
-            if time >= fewest
-        ],
+        "slabs": slabs,
+        "slabs_waiting": waiting,
+        "registered_anyway": share(anyway),
+        "go_registers": go_registers,
         "remedies": remedies,
-        "call_sites": [_as_row(site, share) for site in work.sites],
-        "kinds": _kinds(own),
+        "call_sites": [site.row(share) for site in work.sites],
+        "kinds": _kinds(work.sites, fewest),
         "not_shown": NOT_SHOWN,
     }
 
 
+def _slabs(profile: profiles.Profile) -> tuple[float, float]:
+    """The share of slabs, and what of it waits."""
+    if not profile.stacks:
+        return 0.0, 0.0
+    slabs = [*filter(stacks.SLAB.fullmatch, profile.names)]
+    waiting = profile.share(stacks.SLOW_LOCK, within=[*slabs, "-"])
+    return rounded(profile.share(slabs)), rounded(waiting)
+
+
 def _parts(work: _Work, total: int) -> dict[str, int]:
     """The time (ns) of each of PARTS."""
-    parts = {part: work.parts[part] for part in PARTS}
+    parts = {}
+    for part in PARTS:
+        parts[part] = work.parts[part]
     parts["rest"] = total - sum(parts.values())
-    parts["walk"] = sum(site.walk for site in work.sites)
     parts["functions"] = work.functions
+    for site in work.sites:
+        parts["walk"] += site.walk
     return parts
-
-
-def _as_row(site: _Site, share: Callable[[float], float]) -> dict[str, Any]:
-    row = asdict(site)
-    del row["in_finalizers"]
-    return row | {name: share(row[name]) for name in ("share", "walk", "removing")}
 
 
 def _evidence(
@@ -269,21 +291,20 @@ def _evidence(
     """How objects end, and what each remedy rests on, in numbers of samples."""
 
     def samples(time: float) -> int:
-        return round(time / one_sample) if one_sample else 0
+        if not one_sample:
+            return 0
+        return round(time / one_sample)
 
     own = work.avoidable
     closing = samples(own.removing)
     finalizing = samples(parts["running"] - parts["functions"] + own.in_finalizers)
     ends = _ends(closing, finalizing)
-    evidence = dict.fromkeys(
-        REMEDIES,
-        f"{_ENDS[ends] if closing else _UNSEEN}: {closing} samples of callers that remove a "
-        f"finalizer or cleanup, {finalizing} of running them",
-    )
-    evidence["larger_handles"] = (
-        f"{samples(own.walk)} of {samples(own.share)} samples of the program's own registering "
-        "are in the walk"
-    )
+    seen = _ENDS[ends] if closing else _UNSEEN
+    closed = f"{closing} samples of callers that remove a finalizer or cleanup"
+    evidence = dict.fromkeys(REMEDIES, f"{seen}: {closed}, {finalizing} of running them")
+    walk, registering = samples(own.walk), samples(own.share)
+    own_walk = f"{walk} of {registering} samples of the program's own registering are in the walk"
+    evidence["larger_handles"] = own_walk
     evidence["no_walk"] = f"{samples(parts['walk'])} samples in the walk"
     return ends, evidence
 
@@ -339,6 +360,7 @@ def _saved(
 ) -> dict[str, tuple[float | None, float]]:
     """What each remedy saves, None if it was not measured, and the time that it rests on."""
     registering = avoidable.share
+    long = avoidable.walk >= _LONG_WALK * registering
     # Who registers what says whose marking, sweeping and running it is.
     part = registering / max(parts["registering"], 1)
     closing = (life - parts["resolving"] - parts["functions"]) * part
@@ -346,15 +368,15 @@ def _saved(
     if ends == CLOSED:
         by_net = registering * saved.share(saved.NET)
         by_slabs = closing * saved.share(saved.CLOSED_SLABS)
-    elif ends == FORGOTTEN:
+    if ends == FORGOTTEN:
         by_slabs = closing * saved.share(saved.SLABS)
-    long = avoidable.walk >= _LONG_WALK * registering
+    walk = parts["walk"]
     return {
         "net": (by_net, registering * (ends != FORGOTTEN)),
         "none": (closing, registering * (ends != CLOSED)),
         "larger_handles": (avoidable.walk * _SHORTER, avoidable.walk * long),
         "slabs": (by_slabs, registering),
-        "no_walk": (parts["walk"], parts["walk"]),
+        "no_walk": (walk, walk),
     }
 
 
@@ -382,46 +404,48 @@ def _work(profile: profiles.Profile, separate: bool) -> _Work:
         elif not names.removers.isdisjoint(stack):
             site.removing += time
     work.sites = sorted(sites.values(), key=lambda site: -site.share)
-    for site in work.sites:
-        if site.is_users:
-            _add(work.avoidable, site)
+    for site in filter(_Site.is_users, work.sites):
+        work.avoidable.add(site)
     return work
-
-
-def _add(to: _Site, site: _Site) -> None:
-    to.share += site.share
-    to.walk += site.walk
-    to.removing += site.removing
-    to.in_finalizers += site.in_finalizers
 
 
 class _Names:
     """The functions of a profile by what they are: see `_Site`."""
 
     def __init__(self, profile: profiles.Profile) -> None:
-        names = profile.names
         self.go = stacks.of_go(profile)
-        self.outer = {name for name in names if stacks.is_outside(name, self.go)}
-        self.removers = {name for name in names if _REMOVING.fullmatch(name)}
-        self.runners = {name for name in names if stacks.RUNNERS.fullmatch(name)}
+        self.outer = set()
+        for name in profile.names:
+            if stacks.is_outside(name, self.go):
+                self.outer.add(name)
+        self.removers = {*filter(_REMOVING.fullmatch, profile.names)}
+        self.runners = {*filter(stacks.RUNNERS.fullmatch, profile.names)}
 
     def site(self, stack: tuple[str, ...], at: int) -> tuple[str, str, str, bool]:
         """The function, what it calls, its caller, and whether it is the program's own."""
         outside = at
         while outside >= 0 and stack[outside] not in self.outer:
             outside -= 1
-        function = stack[outside] if outside >= 0 else "(unknown)"
-        calls = stack[outside + 1].partition("[")[0]
-        pinned = _PINNER in stack[: at + 1]
-        own = not (pinned or function in self.go or stacks.SLAB.fullmatch(function))
-        return function, calls, self._caller(stack[:at], function), own
+        function = "(unknown)"
+        if outside >= 0:
+            function = stack[outside]
+        calls, _, _ = stack[outside + 1].partition("[")
+        caller = self._caller(stack[:at], function)
+        others = function in self.go or stacks.SLAB.fullmatch(function)
+        own = not others and _PINNER not in stack[: at + 1]
+        return function, calls, caller, own
 
     def _caller(self, stack: tuple[str, ...], function: str) -> str:
-        above = [f for f in reversed(stack) if "." in f and f not in self.go and f != function]
+        above = []
+        for name in reversed(stack):
+            if "." in name and name not in self.go and name != function:
+                above.append(name)
         if not above:
-            return next((f for f in stack if f in self.runners), "")
-        helped = stacks.package(above[0]) == stacks.package(function)
-        return ", by ".join(above[: 2 if helped else 1])
+            return next(filter(self.runners.__contains__, stack), "")
+        caller, *helped = above[:2]
+        if helped and stacks.package(caller) == stacks.package(function):
+            return f"{caller}, by {helped[0]}"
+        return caller
 
 
 def _type_of_go(stack: tuple[str, ...], go: frozenset[str]) -> str:
@@ -437,26 +461,36 @@ def _named(called: tuple[str, ...]) -> str:
     """The first row of data/go-registers.csv that one of these functions of Go matches."""
     *specific, (others, _) = _of_go_registers().items()
     for what, row in specific:
-        if any(re.fullmatch(row["function"], each) for each in called):
-            return what
-    calls = [each for each in called if not each.startswith(stacks.RUNTIME)]
-    return others if calls else ""
+        for each in called:
+            if re.fullmatch(row["function"], each):
+                return what
+    for each in called:
+        if not each.startswith(stacks.RUNTIME):
+            return others
+    return ""
 
 
-def _kinds(sites: list[_Site]) -> list[dict[str, Any]]:
-    """The kinds of program in chapter 10 that register the same as these call sites."""
-    text = "\n".join(sorted(f"{site.calls} {site.function}" for site in sites))
-    kinds = published.by_name("kinds", ())
-    return [
-        {name: kind[name] for name in ("special", "object_bytes", "program", "remedy")}
-        for claim, kind in kinds.items()
-        if claim in _REGISTERS and re.search(_REGISTERS[claim], text)
-    ]
+def _kinds(sites: list[_Site], fewest: float) -> list[dict[str, Any]]:
+    """The kinds of program in chapter 10 that register the same as call sites of the program."""
+    registered = []
+    for site in sites:
+        if site.own and site.share >= fewest:
+            registered.append(f"{site.calls} {site.function}")
+    text = "\n".join(sorted(registered))
+    alike = []
+    for claim, kind in published.by_name("kinds", _REGISTERS).items():
+        if claim in _REGISTERS and re.search(_REGISTERS[claim], text):
+            alike.append({name: kind[name] for name in _OF_A_KIND})
+    return alike
 
 
 def _cut(profile: profiles.Profile) -> int:
     """The time (ns) of stacks whose outermost functions may be missing."""
-    return sum(time for stack, time in profile.stacks if len(stack) >= DEEPEST)
+    cut = 0
+    for stack, time in profile.stacks:
+        if len(stack) >= DEEPEST:
+            cut += time
+    return cut
 
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:
@@ -471,7 +505,8 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
     if cut := answer["cut"]:
         yield f"{percent(cut)} is on stacks of which Go's profiler kept the innermost {DEEPEST}"
         yield "functions: what a finalizer or cleanup does there is in the rest of the program."
-    yield from (_line(answer["parts"][part], words) for part, words in PARTS.items())
+    for part, words in PARTS.items():
+        yield _line(answer["parts"][part], words)
     if answer["parts"]["walk"] and not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."
     if slabs := answer["slabs"]:
@@ -480,10 +515,7 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
     sites = answer["call_sites"]
     if sites:
         yield "Who registers or removes them:"
-    for site in sites[:_SHOWN]:
-        walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
-        caller = f", called by {_short(site['caller'])}" if site["caller"] else ""
-        yield _line(site["share"], f"{_short(site['function'])} ({site['calls']}{walk}){caller}")
+    yield from map(_site_line, sites[:_SHOWN])
     if others := [site["share"] for site in sites[_SHOWN:]]:
         yield _line(sum(others), f"{len(others)} others")
     for kind in answer["kinds"]:
@@ -491,7 +523,18 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"The same as in chapter 10: {what}. What helps: {kind['remedy']}."
     yield from _remedies(answer)
     yield "A CPU profile does not show:"
-    yield from (f"    {what}: {command}" for what, command in NOT_SHOWN.items())
+    for what, command in NOT_SHOWN.items():
+        yield f"    {what}: {command}"
+
+
+def _site_line(site: dict[str, Any]) -> str:
+    calls = site["calls"]
+    if walk := site["walk"]:
+        calls += f", the walk {percent(walk)}"
+    line = f"{_short(site['function'])} ({calls})"
+    if caller := site["caller"]:
+        line += f", called by {_short(caller)}"
+    return _line(site["share"], line)
 
 
 def _remedies(answer: dict[str, Any]) -> Iterator[str]:

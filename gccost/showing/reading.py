@@ -119,29 +119,46 @@ def _frame(table: Table, ours: bool = False) -> pd.DataFrame:
     if cases.empty:
         return pd.DataFrame(columns=[*_COLUMNS, *metrics.REPORTED])
     values = table.frame()
-    columns = list(map(str, cases))
     units = [name for name in map(str, values) if name.startswith(" ")]
-    keys = [name for name in columns if name.startswith("/")]
-    config = [name for name in columns if name.endswith(":") and name not in (*keys, *units)]
-    settings = [name for name in config if len(cases[name].drop_duplicates()) > 1] + keys
-    spelled = {name: name.strip("/:") for name in settings}
-    spelled |= {unit: metrics.column(unit[1:]) for unit in units}
-    taken = Counter([*_COLUMNS, *spelled.values()])
-    names = {raw: raw.strip() if taken[name] > 1 else name for raw, name in spelled.items()}
-    names |= {f" {name}": f"{name} (unit)" for name in _COLUMNS}
+    config, keys = [], []
+    for name in map(str, cases):
+        if name.startswith("/"):
+            keys.append(name)
+        elif name.endswith(":") and len(cases[name].drop_duplicates()) > 1:
+            config.append(name)
+    settings = config + keys
+    names = _names(settings, units)
     for name in settings:
         cases[name] = _typed(cases[name])
     known = cases.reindex(columns=["gccost-format:", "pkg:"])
-    mine = known["gccost-format:"].notna() | known["pkg:"].astype(str).str.startswith("gccost/")
-    mine |= ours
+    packages = known["pkg:"].astype(str)
+    mine = known["gccost-format:"].notna() | packages.str.startswith("gccost/") | ours
     words = cases["benchmark"].map(lambda name: benchmarks.of(name).variant)
     cases["variant"] = cases["benchmark"].mask(mine, words)
-    whole = cases.take(values["case"].to_numpy()).reset_index(drop=True).join(values)
-    whole = whole[["variant", "benchmark", *settings, *_COLUMNS[2:], *units]].rename(columns=names)
+    whole = cases.take(values["case"].to_numpy()).reset_index(drop=True)
+    columns = ["variant", "benchmark", *settings, *_COLUMNS[2:], *units]
+    whole = whole.join(values)[columns].rename(columns=names)
     whole.attrs["of_a_run"] = bool(mine.all()) and " round" in units
-    several = ["procs"] * (len(set(cases["procs"])) > 1)
-    whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings), *several]
+    whole.attrs["keys"] = ["benchmark", *map(names.__getitem__, settings)]
+    if len({*cases["procs"]}) > 1:
+        whole.attrs["keys"].append("procs")
     return whole
+
+
+def _names(settings: list[str], units: list[str]) -> dict[str, str]:
+    """The columns of a frame by the names in its file; those that are there twice stay as there."""
+    spelled = {}
+    for setting in settings:
+        spelled[setting] = setting.strip("/:")
+    for unit in units:
+        spelled[unit] = metrics.column(unit[1:])
+    taken = Counter([*_COLUMNS, *spelled.values()])
+    names = {}
+    for raw, name in spelled.items():
+        names[raw] = raw.strip() if taken[name] > 1 else name
+    for name in _COLUMNS:
+        names[f" {name}"] = f"{name} (unit)"
+    return names
 
 
 def costs(results: pd.DataFrame, metric: str = METRIC) -> pd.DataFrame:
@@ -160,12 +177,13 @@ def costs(results: pd.DataFrame, metric: str = METRIC) -> pd.DataFrame:
     sitting = np.ones(len(results))
     index = pd.MultiIndex.from_arrays([groups.ngroup(), sitting], names=method.SITTING)
     rounds = pd.Series(values, index)
-    levels = method.levels(rounds, column, method.scatter(rounds, column, moderated=False))
+    scatters = method.scatter(rounds, column, moderated=False)
     rows: list[Any] = []
-    for value, error, n in levels.itertuples(index=False):
-        level = method.Level(value, error, int(n))
-        figure = method.of_levels({1.0: level}, column, int(n))
-        rows.append([*row(method.estimate(figure, signed=signed)).values(), "", "", figure])
+    for level in method.levels(rounds, column, scatters).itertuples(index=False, name=None):
+        n = int(level[-1])
+        figure = method.of_levels({1.0: method.Level(*level)}, column, n)
+        estimate = method.estimate(figure, signed=signed)
+        rows.append([*row(estimate).values(), "", "", figure])
     return frame_of(rows, groups.size().index)
 
 
@@ -174,8 +192,10 @@ def _are_plain(results: pd.DataFrame, metric: str) -> bool:
     values = results.get(metric)
     if results.attrs["of_a_run"] or values is None or not is_numeric_dtype(values):
         return False
-    known = np.isfinite(values.to_numpy(dtype=float, na_value=math.nan)).all()
-    return bool(known) and (is_signed(metric) or bool((values > 0).all()))
+    known = values.to_numpy(dtype=float, na_value=math.nan)
+    if not np.isfinite(known).all():
+        return False
+    return is_signed(metric) or bool((known > 0).all())
 
 
 def in_columns(printed: str) -> str:
@@ -224,13 +244,10 @@ def _add(table: Table, source: str | Path | bytes) -> None:
     before = len(table.cases)
     samples = _parsed(text, parser, table)
     if len(table.cases) == before:
-        what, hint = next(said for has, said in _OTHERS.items() if re.search(has, text))
-        if parser.errors and not what:
-            what = f"; line {parser.errors[0].line}: {parser.errors[0].why}"
-        raise GccostError(f"it holds no result of a benchmark{what}", place, hint)
-    not_finite = _not_finite(samples)
+        raise _without_results(text, parser)
     for problem in parser.errors[:_TOLD]:
         print(f"{problem} (left out)")
+    not_finite = _not_finite(samples)
     for line, unit, value in not_finite[:_TOLD]:
         print(f"{place}:{line}: {unit} is {value} (kept; gccost.cost leaves it out)")
     if more := len(not_finite[_TOLD:]):
@@ -238,7 +255,17 @@ def _add(table: Table, source: str | Path | bytes) -> None:
     if more := len(parser.errors[_TOLD:]):
         print(f"{place}: {more} more lines are left out")
     if "gccost-format:" in table.cases[before]:
-        print(f"{place}: {_OF_A_RUN.format(Path(place).parent)}")
+        folder = Path(place).parent
+        print(f"{place}: {_OF_A_RUN.format(folder)}")
+
+
+def _without_results(text: str, parser: Parser) -> GccostError:
+    """What is said of a text without results."""
+    what, hint = next(said for has, said in _OTHERS.items() if re.search(has, text))
+    if parser.errors and not what:
+        first = parser.errors[0]
+        what = f"; line {first.line}: {first.why}"
+    return GccostError(f"it holds no result of a benchmark{what}", parser.file, hint)
 
 
 def _text_of(source: str | Path | bytes) -> tuple[str, str]:
@@ -278,12 +305,12 @@ def _one_by_one(text: str, parser: Parser, table: Table) -> dict[int, Sample]:
 
 def _not_finite(samples: Mapping[int, Sample]) -> list[tuple[int, str, float]]:
     """The values that are NaN or infinite, with their line and unit."""
-    return [
-        (line, unit, value)
-        for line, sample in samples.items()
-        for unit, value in sample.metrics.items()
-        if not math.isfinite(value)
-    ]
+    found = []
+    for line, sample in samples.items():
+        for unit, value in sample.metrics.items():
+            if not math.isfinite(value):
+                found.append((line, unit, value))
+    return found
 
 
 def _bytes(name: str) -> bytes:
@@ -368,8 +395,10 @@ def _printed(text: str) -> str:
             printed[package].append(output + "")
         except (ValueError, AttributeError, TypeError, RecursionError):
             printed[""].append(f"{line}\n")  # what go itself says
-    outputs = {package: "".join(parts) for package, parts in printed.items()}
-    return "\n".join(f"pkg: {package}\n{output}" for package, output in outputs.items())
+    text = ""
+    for package, output in printed.items():
+        text += f"pkg: {package}\n{''.join(output)}\n"
+    return text.removesuffix("\n")
 
 
 def _typed(column: pd.Series) -> pd.Series:
