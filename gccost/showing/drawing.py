@@ -49,7 +49,7 @@ from gccost.showing.tables import Prose
 
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
 _ENDS = ["value", "low", "high"]
-_HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
+_HEADS = {"x": ("<", ">"), "y": ("v", "^")}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
 _TICKS = range(3, 8)  # their number on a logarithmic axis
 _TITLE = 60  # characters of a line of a title
@@ -187,11 +187,18 @@ def _where(frame: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:
 
 def _in_words(costs: pd.DataFrame) -> list[str]:
     """Each row in words: its keys, and its value with its interval."""
-    keys = [str(column) for column in costs if _tells_apart(costs[column])]
-    return [
-        f"{', '.join(_words(row, keys))}: {quoting.number({name: row[name] for name in _ENDS})}"
-        for row in costs.to_dict("records")
-    ]
+    keys = _keys(costs)
+    says = []
+    for row in costs.to_dict("records"):
+        named = ", ".join(_words(row, keys))
+        figure = {name: row[name] for name in _ENDS}
+        says.append(f"{named}: {quoting.number(figure)}")
+    return says
+
+
+def _keys(frame: pd.DataFrame) -> list[str]:
+    """The columns that tell a frame's rows apart."""
+    return [str(column) for column in frame if _tells_apart(frame[column])]
 
 
 def _marks(axes: Axes, rows: pd.DataFrame, way: str, size: float) -> None:
@@ -199,37 +206,56 @@ def _marks(axes: Axes, rows: pd.DataFrame, way: str, size: float) -> None:
 
     `at` is its place on the other axis, `ink` its colour, `says` what pointing at it shows.
     """
-    log = getattr(axes, f"get_{way}scale")() == "log"
-    first, last = -math.inf, math.inf
-    if not getattr(axes, f"get_autoscale{way}_on")():
-        first, last = getattr(axes, f"get_{way}lim")()
-        furthest = rows["high"].clip(upper=_FURTHEST * rows["value"])
-        last = max([last, *(1.02 * end for end in furthest if math.isfinite(end))])
-        getattr(axes, f"set_{way}lim")(first, last)
+    is_log = getattr(axes, f"get_{way}scale")() == "log"
+    first, last = _limits(axes, rows, way)
     for row in rows.to_dict("records"):
-        value, ink, at = row["value"], row["ink"], row["at"]
-        ink = ink if _is_sharp(row) else VAGUE
+        value, place = row["value"], row["at"]
+        ink = row["ink"] if _is_sharp(row) else VAGUE
         shown = {"color": ink, "gid": charts.SAYS + row["says"]}
-        marker = MARKERS[row["ink"]][0]
-        axes.scatter(*_turned([value], [at], way), s=size, marker=marker, zorder=3, **shown)
+        marker, _ = MARKERS[row["ink"]]
+        point = _turned([value], [place], way)
+        axes.scatter(*point, s=size, marker=marker, zorder=3, **shown)
         if math.isnan(row["low"]):
             continue
-        least = max(first, value / _FURTHEST) if log else first
-        most = min(last, value * _FURTHEST) if value > 0 else last
-        low, high = max(row["low"], least), min(row["high"], most)
-        bar = _turned([low, high], [at, at], way)
+        least, most = first, last
+        if is_log:
+            least = max(first, value / _FURTHEST)
+        if value > 0:
+            most = min(last, value * _FURTHEST)
+        low = max(row["low"], least)
+        high = min(row["high"], most)
+        bar = _turned([low, high], [place, place], way)
         axes.plot(*bar, linewidth=2, solid_capstyle="butt", zorder=1.9, **shown)
-        heads = _HEADS[way]
+        below, above = _HEADS[way]
         if row["low"] < least:
-            axes.scatter(*_turned(low, at, way), s=26, marker=heads[0], color=ink, clip_on=False)
+            _arrowhead(axes, _turned(low, place, way), below, ink)
         if row["high"] > most:
-            axes.scatter(*_turned(high, at, way), s=26, marker=heads[1], color=ink, clip_on=False)
+            _arrowhead(axes, _turned(high, place, way), above, ink)
+
+
+def _limits(axes: Axes, rows: pd.DataFrame, way: str) -> tuple[float, float]:
+    """The ends of an axis that was limited, widened to the rows' intervals; else infinite ones."""
+    if getattr(axes, f"get_autoscale{way}_on")():
+        return -math.inf, math.inf
+    first, last = getattr(axes, f"get_{way}lim")()
+    furthest = rows["high"].clip(upper=_FURTHEST * rows["value"])
+    finite = furthest[np.isfinite(furthest)]
+    last = max([last, *(1.02 * finite)])
+    getattr(axes, f"set_{way}lim")(first, last)
+    return first, last
+
+
+def _arrowhead(axes: Axes, point: tuple[Any, Any], marker: str, ink: str) -> None:
+    """The end of an interval that is cut."""
+    axes.scatter(*point, s=26, marker=marker, color=ink, clip_on=False)
 
 
 def _is_sharp(row: Any) -> bool:
     """Whether a row has its colour: a difference may be small next to its interval."""
     n = row.get("n", FEWEST)
-    return is_sharp({**row, "n": n}, FEWEST) or bool(row["low"] <= 0 and n >= FEWEST)
+    if row["low"] <= 0 and n >= FEWEST:
+        return True
+    return is_sharp({**row, "n": n}, FEWEST)
 
 
 def _turned(along: Any, across: Any, way: str) -> tuple[Any, Any]:
@@ -247,7 +273,8 @@ def _dots(
 ) -> None:
     """A marker and a bar for each row, on the line of its category."""
     categories = [text.get_text() for text in axes.get_yticklabels()]
-    lines = dict(zip(categories, map(float, axes.get_yticks()), strict=True))
+    places = map(float, axes.get_yticks())
+    lines = dict(zip(categories, places, strict=True))
     inks = palette(rows[hue]) if hue else {name: _own_ink(name) or BLUE for name in rows[y]}
     lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else []
     rows = _on_lines(rows, y, lines)
@@ -255,25 +282,31 @@ def _dots(
     rows["ink"] = names.map(inks)
     if lanes:
         middle = (len(lanes) - 1) / 2
-        rows["at"] += (names.map(lanes.index) - middle) * 0.8 / len(lanes)
+        from_middle = names.map(lanes.index) - middle
+        rows["at"] += from_middle * 0.8 / len(lanes)
     known = _on_lines(published, y, lines)
     _diamonds(axes, known["value"], known["at"])
     _marks(axes, rows, "x", 34)
+    transform = axes.get_yaxis_transform()
     for _, row in rows.iterrows():
         text = str(row[label]) if label else quoting.figure_of(row)
         ink = row["ink"] if _is_sharp(row) else VAGUE
-        _beside(axes, text, row["at"], axes.get_yaxis_transform(), ink)
-    right = axes.get_xlim()[1]
-    for at in known.loc[known["value"] > right, "at"]:
-        axes.scatter(right, at, marker=">", s=40, color=MUTED, clip_on=False)
+        _beside(axes, text, row["at"], transform, ink)
+    _, right = axes.get_xlim()
+    beyond = known[known["value"] > right]
+    for place in beyond["at"]:
+        axes.scatter(right, place, marker=">", s=40, color=MUTED, clip_on=False)
     axes.grid(axis="y", visible=False)
-    axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
+    first = min(lines.values(), default=0)
+    last = max(lines.values(), default=0)
+    axes.set_ylim(last + 0.5, first - 0.5)
 
 
 def _on_lines(frame: pd.DataFrame, y: str, lines: Mapping[str, float]) -> pd.DataFrame:
     """The rows whose category has a line, with its place as `at`."""
-    at = frame[y].astype(str).map(lines).astype(float)
-    return frame.assign(at=at).dropna(subset="at")
+    categories = frame[y].astype(str)
+    places = categories.map(lines).astype(float)
+    return frame.assign(at=places).dropna(subset="at")
 
 
 def _curves(
@@ -281,13 +314,16 @@ def _curves(
 ) -> list[tuple[float, str, str]]:
     """A marker and a vertical bar for each row; returns the ends of the lines, for `name_ends`."""
     inks = palette(rows[hue]) if hue else {}
+    by = rows[hue] if hue else pd.Series("", rows.index)
     ends = []
-    for name, line in rows.groupby(hue or (lambda _: ""), observed=True, sort=False):
+    for name, line in rows.groupby(by, observed=True, sort=False):
         ink = inks.get(name, BLUE)
-        _marks(axes, line.assign(at=line[x], ink=ink), "y", 20)
+        line = line.assign(at=line[x], ink=ink)
+        _marks(axes, line, "y", 20)
         end = line.sort_values(x).iloc[-1]
-        text = str(end[label] if label else name)
-        ends.append((float(end["value"]), f"{MARKERS[ink][1]} {text}", ink))
+        text = end[label] if label else name
+        _, symbol = MARKERS[ink]
+        ends.append((float(end["value"]), f"{symbol} {text}", ink))
     return ends
 
 
@@ -298,20 +334,33 @@ def _diamonds(axes: Axes, x: pd.Series, y: pd.Series) -> None:
 
 def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
     """Name lines (y at their ends, name, colour) right of the axes, without overlaps."""
+    labels = []
+    for y, text, ink in ends:
+        if math.isfinite(y):
+            labels.append((_height(axes, y), text, ink))
+    labels.sort()
+    places = _apart([height for height, *_ in labels])
+    for place, (_, text, ink) in zip(places, labels, strict=True):
+        _beside(axes, text, place, "axes fraction", ink)
 
-    def share(y: float) -> float:
-        at = axes.transData.transform((axes.get_xlim()[0], y))
-        return float(np.clip(axes.transAxes.inverted().transform(at)[1], 0, 1))
 
-    labels = sorted((share(y), text, ink) for y, text, ink in ends if math.isfinite(y))
-    places = [at for at, *_ in labels]
-    for _ in range(50):  # push neighbours apart until none overlap
+def _height(axes: Axes, y: float) -> float:
+    """A value's place as a share of the axes' height."""
+    left, _ = axes.get_xlim()
+    point = axes.transData.transform((left, y))
+    _, height = axes.transAxes.inverted().transform(point)
+    return float(np.clip(height, 0, 1))
+
+
+def _apart(places: list[float]) -> list[float]:
+    """Heights in order, pushed apart until none overlap."""
+    for _ in range(50):
         for i in range(1, len(places)):
-            if (lack := _GAP - (places[i] - places[i - 1])) > 1e-6:
+            lack = _GAP - (places[i] - places[i - 1])
+            if lack > 1e-6:
                 places[i - 1] -= lack / 2
                 places[i] += lack / 2
-    for at, (_, text, ink) in zip(places, labels, strict=True):
-        _beside(axes, text, at, "axes fraction", ink)
+    return places
 
 
 def _beside(axes: Axes, text: str, y: float, units: Any, ink: str) -> None:
@@ -394,14 +443,16 @@ def _recorded(data: pd.DataFrame) -> str:
     start = " on ".join(["Recorded", *_machines(rows)])
     if len(rows) == len(data):
         return f"*{start}.*"
-    keys = [str(column) for column in data if column != "source" and _tells_apart(data[column])]
+    keys = _keys(data.drop(columns="source"))
     named = dict.fromkeys(", ".join(_words(row, keys)) for row in rows.to_dict("records"))
     return f"*{start}: {'; '.join(named)}.*"
 
 
 def _machines(rows: pd.DataFrame) -> list[str]:
     """The machines of recorded rows, in words."""
-    found = provenance.machines(rows["run"].unique()) if "run" in rows else []
+    if "run" not in rows:
+        return []
+    found = provenance.machines(rows["run"].unique())
     return [" and ".join(found)] if found else []
 
 
@@ -479,7 +530,7 @@ def alt_text(data: pd.DataFrame) -> str:
     if "value" not in data:
         return f"A chart of {len(data)} rows; its data are in the table."
     known = data.dropna(subset="value")
-    keys = [str(column) for column in data if _tells_apart(data[column])]
+    keys = _keys(data)
     listed = [_spoken(row, keys) for row in known.to_dict("records")]
     if len(listed) > _SPOKEN:
         few = known.sort_values("value").iloc[[0, len(known) // 2, -1]]

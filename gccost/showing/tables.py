@@ -90,22 +90,28 @@ def table(
 
     Consecutive rows that agree in the `merged` columns share their cells there.
     """
-    cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-    head = "".join(f'<th scope="col" {_LEFT}>{html.escape(cell)}</th>' for cell in header)
-    body, text = "", [list(header)]
-    for _, group in groupby(cells, lambda row: [c for i, c in enumerate(row) if i in merged]):
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    body = ""
+    text = [list(header)]
+    for _, group in groupby(cells, lambda row: [row[i] for i in range(len(row)) if i in merged]):
         together = list(group)
-        for at, row in enumerate(together):
-            shown = [cell if not at or i not in merged else None for i, cell in enumerate(row)]
-            tags = (
-                _tag(cell, is_heading=not i, rows=len(together) if i in merged else 1)
-                for i, cell in enumerate(shown)
-                if cell is not None
-            )
-            body += f"<tr>{''.join(tags)}</tr>"
+        for number, row in enumerate(together):
+            # Below the first row of a group its shared cells are empty, and have no tag.
+            shown = [cell if not number or i not in merged else None for i, cell in enumerate(row)]
+            tags = ""
+            for i, cell in enumerate(shown):
+                if cell is not None:
+                    height = len(together) if i in merged else 1
+                    tags += _tag(cell, is_heading=i == 0, rows=height)
+            body += f"<tr>{tags}</tr>"
             text.append([str(cell or "") for cell in shown])
-    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return Markup(whole, plain(text))
+    titles = [f'<th scope="col" {_LEFT}>{html.escape(title)}</th>' for title in header]
+    head = f"<thead><tr>{''.join(titles)}</tr></thead>"
+    return Markup(f"<table>{head}<tbody>{body}</tbody></table>", plain(text))
+
+
+def _cell(cell: str | Cell) -> Cell:
+    return cell if isinstance(cell, Cell) else Cell(cell)
 
 
 # JupyterLab aligns cells to the right, and prints headings in bold.
@@ -123,18 +129,21 @@ def _tag(cell: Cell, *, is_heading: bool, rows: int) -> str:
 
 def warnings(items: Iterable[str], heading: str) -> Markup:
     """A box of warnings, each a sentence; empty if there are none."""
-    items = list(items)
-    if not items:
+    listed, lines = "", [heading]
+    for item in items:
+        listed += f"<li>{html.escape(item)}</li>"
+        lines.append(f"- {item}")
+    if not listed:
         return Markup("", "")
-    listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
     body = f"<p>{html.escape(heading)}</p><ul>{listed}</ul>"
-    text = "\n".join([heading, *(f"- {item}" for item in items)])
-    return Markup(f'<div class="warning" role="note">{body}</div>', text)
+    return Markup(f'<div class="warning" role="note">{body}</div>', "\n".join(lines))
 
 
 def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
     """Several tables or boxes as one output; `gap` is between their plain texts."""
-    return Markup("".join(part.html for part in parts), gap.join(part.text for part in parts))
+    page = "".join(part.html for part in parts)
+    text = gap.join(part.text for part in parts)
+    return Markup(page, text)
 
 
 def printable(text: str) -> str:
@@ -172,10 +181,11 @@ def of_frame(frame: pd.DataFrame) -> str:
     """A frame as HTML, with a dash for what does not exist, and without numbers of its rows."""
     shown = _with_words(visible(frame))
     named = not is_numbered(shown)
-    for at, kind in enumerate(shown.dtypes):
-        column = shown.iloc[:, at]
+    for place, kind in enumerate(shown.dtypes):
+        column = shown.iloc[:, place]
         if not isinstance(kind, np.dtype) and column.isna().any():
-            shown.isetitem(at, column.astype(object).where(column.notna(), "–").to_numpy())
+            texts = column.astype(object).where(column.notna(), "–")
+            shown.isetitem(place, texts.to_numpy())
     most = pd.options.display.max_rows
     html = shown.to_html(na_rep="–", notebook=True, max_rows=most, index=named)
     html = html.replace(">NaN<", ">–<")  # of an index
@@ -184,14 +194,20 @@ def of_frame(frame: pd.DataFrame) -> str:
 
 def print_frame(frame: pd.DataFrame | pd.Series, printer: Any, cycle: bool) -> None:
     """Print a frame or a column as text, with a dash for what does not exist."""
-    shown = _with_words(visible(frame)) if isinstance(frame, pd.DataFrame) else frame
-    printer.text(_UNKNOWN.sub(lambda found: "–".rjust(len(found[0])), repr(shown)))
+    if isinstance(frame, pd.DataFrame):
+        frame = _with_words(visible(frame))
+
+    def dash(found: re.Match[str]) -> str:
+        return "–".rjust(len(found[0]))
+
+    printer.text(_UNKNOWN.sub(dash, repr(frame)))
 
 
 def plain(rows: Sequence[Sequence[str]]) -> str:
     """Rows of cells as text, in columns."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = map(str.ljust, row, widths)
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
