@@ -239,8 +239,8 @@ def _limits(axes: Axes, rows: pd.DataFrame, way: str) -> tuple[float, float]:
         return -math.inf, math.inf
     first, last = getattr(axes, f"get_{way}lim")()
     furthest = rows["high"].clip(upper=_FURTHEST * rows["value"])
-    finite = furthest[np.isfinite(furthest)]
-    last = max([last, *(1.02 * finite)])
+    ends = [1.02 * end for end in furthest if math.isfinite(end)]
+    last = max([last, *ends])
     getattr(axes, f"set_{way}lim")(first, last)
     return first, last
 
