@@ -77,9 +77,9 @@ class Cell:
 
 
 def estimate(measured: Estimate, unit: str) -> Cell:
-    """An estimate with its interval below it."""
+    """An estimate with its interval below it; a dash if nothing was measured."""
     if not measured.n:
-        return Cell("not measured")
+        return Cell("–")
     return Cell(rounding.value(measured.value, unit), rounding.ends(measured, unit))
 
 

@@ -48,6 +48,9 @@ var read = &analysis.Analyzer{
 func analyzer(name, doc string, rule func(*Package, func(Finding))) *analysis.Analyzer {
 	run := func(pass *analysis.Pass) (any, error) {
 		p := pass.ResultOf[read].(*Package)
+		// Rules run at the same time, and share what each finds out about the package.
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
 		if pricesFile != "" && p.Prices == nil {
 			prices, err := ReadPrices(pricesFile)
 			if err != nil {

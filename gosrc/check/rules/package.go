@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"strings"
+	"sync"
 
 	"golang.org/x/tools/go/cfg"
 )
@@ -26,6 +27,7 @@ type Package struct {
 
 	Registrations []*Registration
 
+	mutex     sync.Mutex
 	functions map[types.Object]*ast.FuncDecl
 	bodies    []*body
 	graphs    map[*ast.BlockStmt]*cfg.CFG
