@@ -60,8 +60,8 @@ _FIGURES = [*COSTS, "label", "says"]  # columns that are no keys
 def theme() -> None:
     """Give seaborn and matplotlib the charts' style; `gccost.open` does it.
 
-    Frames are shown whole up to 200 rows, with a dash for what is not known, and JupyterLab does
-    not read their text as TeX.
+    Frames are shown whole up to 200 rows, with a dash for what does not exist, and JupyterLab
+    does not read their text as TeX.
     """
     pd.options.display.max_rows = 200
     pd.options.display.html.use_mathjax = False
