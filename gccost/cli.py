@@ -7,7 +7,6 @@ command answer at once: pandas and what draws take seconds to load.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import signal
@@ -266,7 +265,7 @@ def agree(name: str) -> None:
     other = counterpart(newest, _chosen(), name)
     found = agreement(newest, other, _chosen())
     click.echo(f"recorded: {other.name}, {machine_of(other)}")
-    click.echo(found.round(3).to_string(index=False, na_rep="–"))
+    click.echo(found.round(3).to_string(index=False, na_rep=""))
     if not is_of_one_cpu(newest, other):
         click.echo(
             f"This run was measured on another CPU, {machine_of(newest)}. The factors between two "
@@ -406,7 +405,9 @@ def read_results(files: tuple[str, ...], metric: str) -> None:
 
     results = reading.read(*files)
     costs = reading.costs(results, metric)[VALUES]
-    shown = costs[VALUES[:3]].map(lambda value: "–" if math.isnan(value) else plain(value))
+    shown = costs[VALUES[:3]].map(plain)
+    for end in ("low", "high"):
+        shown.loc[costs[end].isna() & costs["value"].notna(), end] = "unknown"
     table = shown.assign(n=costs["n"]).rename(columns={"value": metric}).reset_index()
     click.echo(table.to_string(index=False))
 

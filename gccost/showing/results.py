@@ -135,13 +135,19 @@ class Picture:
         parts = [held_to if latest.is_bar else f"published {held_to}"]
         for row in (self.line.then, self.line.today):
             if row:
-                parts.append(f"{row.toolchain} {measured_text(row)}, {row.said}")
+                parts.append(f"{row.toolchain} {found(row)}")
         return "; ".join(parts)
 
 
 def measured_text(row: Row) -> str:
-    """A row's estimate with its interval, or its p; a dash if there is none."""
+    """A row's estimate with its interval, or its p; empty if nothing was measured."""
     return str(cell(row))
+
+
+def found(row: Row) -> str:
+    """What was found, in words: "16.2× (15.1 to 17.3), holds"; or the verdict alone."""
+    measured = measured_text(row)
+    return f"{measured}, {row.said}" if measured else row.said
 
 
 def cell(row: Row) -> Cell:
@@ -199,7 +205,7 @@ def _in_words(document: Any) -> str:
     parts = [document.words]
     for row in (document.drawn.then, document.drawn.today):
         if row:
-            parts.append(f"{row.toolchain}: {measured_text(row)}, {row.said}")
+            parts.append(f"{row.toolchain}: {found(row)}")
     return ", ".join(parts)
 
 
@@ -235,17 +241,20 @@ def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup | None:
     shared = []
     for tested, by_label in cells.items():
         if len(by_label) > 1 or tested == _UNJUDGED:
-            shared.append([*tested, *(by_label.get(label, "–") for label in ledgers)])
+            shared.append([*tested, *(by_label.get(label, "") for label in ledgers)])
     if not shared:
         return None
     whole = tables.table(("claim", "on", *ledgers), shared, merged={0})
-    line = f"The verdicts of {len(ledgers)} recorded machines, whose samples are never pooled"
+    line = (
+        f"The verdicts of {len(ledgers)} recorded machines, whose samples are never pooled; "
+        "an empty cell: not measured there"
+    )
     page = f"<details><summary>{line}</summary>{whole.html}</details>"
     return Markup(page, f"{line}\n{whole.text}")
 
 
 # Where the table of machines says of one that it cannot be judged.
-_UNJUDGED = ("–", "–")
+_UNJUDGED = ("every claim", "every release")
 
 
 def csv(rows: Sequence[Row]) -> str:

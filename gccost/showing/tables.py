@@ -77,9 +77,12 @@ class Cell:
 
 
 def estimate(measured: Estimate, unit: str) -> Cell:
-    """An estimate with its interval below it; a dash if nothing was measured."""
+    """An estimate with its interval below it; empty if nothing was measured.
+
+    A dash would say that there is nothing to measure.
+    """
     if not measured.n:
-        return Cell("–")
+        return Cell("")
     return Cell(rounding.value(measured.value, unit), rounding.ends(measured, unit))
 
 
