@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +168,7 @@ class Recording:
             known[name] = {}
             for number, path in self.run.profiles(name).items():
                 try:
-                    known[name][number] = _usable(path)
+                    known[name][number] = _usable(path, path.stat().st_mtime_ns)
                 except GccostError as error:
                     problems.append(str(error))
         return known, (*problems,)
@@ -311,8 +311,9 @@ def _of_study(study: Study, run: Run) -> Recording:
     return Recording(study, run)
 
 
-def _usable(path: Path) -> Profile:
-    """A profile. Raises GccostError if it cannot be read or is empty."""
+@lru_cache(maxsize=4096)
+def _usable(path: Path, changed: int) -> Profile:
+    """A profile, as it was last changed. Raises GccostError if it cannot be read or is empty."""
     profile = profiles.read(path)
     if not profile.total:
         raise GccostError("the profile holds no samples", str(path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -65,17 +66,10 @@ def left_out(
     `sittings` is how many are left out together. Unless `recorded`, a ratio is left out whole, as
     if no run had ever recorded it. A claim needs two sittings more than are left out.
     """
-    measured = samples.costs_of(run)
-    statistic = ESTIMATORS[estimator]
-    costs = Costs(measured.samples, measured.ratios, statistic)
-    part = costs
-    if rounds is not None:
-        first = _first(measured.samples, rounds)
-        part = Costs(first, measured.ratios, statistic)
     claims = {claim.id: claim for study in studies for claim in study.claims}
     words = published.by_name("claims", claims)
     rows = []
-    for ratio in _ratios(costs, part):
+    for ratio in _ratios_of(samples.costs_of(run), estimator, rounds):
         if ratio.claim not in claims:
             continue
         for out in _sets(ratio.sittings, sittings):
@@ -88,6 +82,18 @@ def left_out(
             row["sitting"] = out[0]
             rows.append(row)
     return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+@lru_cache(maxsize=16)
+def _ratios_of(measured: Costs, estimator: str, rounds: int | None) -> list[_Ratio]:
+    """The ratios of a run by an estimator, whole and in their first rounds."""
+    statistic = ESTIMATORS[estimator]
+    costs = Costs(measured.samples, measured.ratios, statistic)
+    part = costs
+    if rounds is not None:
+        first = _first(measured.samples, rounds)
+        part = Costs(first, measured.ratios, statistic)
+    return list(_ratios(costs, part))
 
 
 def _first(processes: pd.DataFrame, rounds: int) -> pd.DataFrame:

@@ -59,6 +59,12 @@ def cached(function: Callable[[Run], T]) -> Callable[[Run], T]:
     return current
 
 
+@lru_cache(maxsize=32)
+def _fault(manifest: bytes) -> str:
+    """What is wrong with a manifest; it is asked for again and again."""
+    return fault(json.loads(manifest), MANIFEST, "manifest")
+
+
 @dataclass(frozen=True)
 class Run:
     """One run folder."""
@@ -76,7 +82,8 @@ class Run:
             hint = "name a run's folder; unpack an archive first"
             raise GccostError("the run cannot be read", str(path), hint)
         with reading(path, RESTORE):
-            manifest: Any = json.loads(path.read_bytes())
+            written_as = path.read_bytes()
+            manifest: Any = json.loads(written_as)
         written = manifest.get("format") if isinstance(manifest, dict) else None
         if isinstance(written, int) and written != FORMAT:
             hint = "read it with the gccost that wrote it, or a newer one"
@@ -84,7 +91,7 @@ class Run:
                 hint = "move the folder away and measure again; that format has no table of jobs"
             problem = f"the run has format {written}, this gccost reads format {FORMAT}"
             raise GccostError(problem, str(path), hint)
-        if problem := fault(manifest, MANIFEST, "manifest"):
+        if problem := _fault(written_as):
             raise GccostError(problem, str(path), RESTORE)
         return dict(manifest)
 

@@ -187,4 +187,6 @@ def printable(text: str, size: int) -> str:
     """The beginning of a text in one line, with unprintable characters escaped."""
     words = text[: 3 * size].split()
     line = " ".join(words)[:size]
+    if line.isprintable():
+        return line
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)

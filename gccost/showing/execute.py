@@ -1,8 +1,9 @@
 """Reproducible execution of notebooks: the same data give the same file.
 
 A notebook runs in a fresh kernel of the interpreter that runs this module, whatever
-kernels are registered. A Go notebook runs in the Go kernel of this environment. The
-written file has the cells and their outputs, but no times, widget state or versions.
+kernels are registered; it is forked where that is possible. A Go notebook runs in the Go kernel
+of this environment. The written file has the cells and their outputs, but no times, widget state
+or versions.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ import subprocess
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import psutil
@@ -39,7 +44,7 @@ from gccost.cases.settings import Settings
 from gccost.errors import GccostError, MissingTool
 from gccost.files import reading, write_whole
 from gccost.progress import Progress, until_done, unwatched
-from gccost.showing import gokernel, tables
+from gccost.showing import forked, gokernel, tables
 
 # The kernel metadata of the written notebook, without what changes with a language release. It is
 # what the kernel of .venv says of itself: JupyterLab shows a notebook with any other as unsaved.
@@ -97,20 +102,37 @@ def execute_all(
     when this returns or raises. Call it in the main thread.
     """
     failed: dict[str, GccostError] = {}
+    for notebook, into in notebooks.items():
+        _write(incomplete(title_of(notebook), _RUNNING), into)
+    shared = _shared()
+    environment = _environment(shared, settings)
+    if forked.IS_POSSIBLE:
+        forked.prepare(environment, shared)
+    _execute_all(notebooks, environment, failed, at_once, on_end, progress)
+    return failed
+
+
+def _execute_all(
+    notebooks: Mapping[Path, Path],
+    environment: Mapping[str, str],
+    failed: dict[str, GccostError],
+    at_once: int,
+    on_end: Callable[[str], object],
+    progress: Progress,
+) -> None:
+    """Run notebooks, with the environment of their kernels; add the errors to `failed`."""
 
     def one(notebook: Path, into: Path) -> None:
         node = title_of(notebook)
         try:
             node = read_notebook(notebook)
-            _execute(notebook, node, settings)
+            _execute(notebook, node, environment)
         except GccostError as error:
             failed[notebook.stem] = error
             node = incomplete(node, str(error))
         _write(node, into)
         on_end(notebook.stem)
 
-    for notebook, into in notebooks.items():
-        _write(incomplete(title_of(notebook), _RUNNING), into)
     with ThreadPoolExecutor(at_once, _THREADS) as pool:
         try:
             running = {pool.submit(one, *job): job[0].stem for job in notebooks.items()}
@@ -125,20 +147,19 @@ def execute_all(
                         child.kill()
                 time.sleep(0.1)
             raise
-    return failed
 
 
 def _write(node: NotebookNode, into: Path) -> None:
     write_whole(into, f"{nbformat.writes(node)}\n".encode())
 
 
-def _execute(notebook: Path, node: NotebookNode, settings: Settings) -> None:
+def _execute(notebook: Path, node: NotebookNode, environment: Mapping[str, str]) -> None:
     """Run a notebook in place. Raises GccostError if it fails, after what ran is in place."""
     for cell in node.cells:
         if cell.cell_type == "code":
             cell.outputs = []
     try:
-        _run(notebook, node, settings)
+        _run(notebook, node, environment)
     finally:
         _normalise(node)
     for cell in node.cells:
@@ -207,6 +228,14 @@ def named_outputs(path: Path) -> dict[str, dict[str, str]]:
 class _KernelManager(AsyncKernelManager):
     """A manager of two kernels: this interpreter, and the Go kernel of this clone."""
 
+    async def _async_pre_start_kernel(self, **more: Any) -> tuple[list[str], dict[str, Any]]:
+        if self.kernel_name == NATIVE_KERNEL_NAME and forked.IS_POSSIBLE:
+            self.kernel_id = str(uuid.uuid4())
+            self.provisioner = forked.Forked(
+                kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self
+            )
+        return await super()._async_pre_start_kernel(**more)
+
     @property
     def kernel_spec(self) -> KernelSpec:
         if self.kernel_name == NATIVE_KERNEL_NAME:
@@ -217,7 +246,22 @@ class _KernelManager(AsyncKernelManager):
         return spec
 
 
-def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for a kernel; its sockets' paths have a limit of about a hundred bytes."""
+    return tempfile.TemporaryDirectory(prefix=f"{_KERNEL}{os.getpid()}-", dir="/tmp")
+
+
+@cache
+def _shared() -> str:
+    """A folder for what all kernels need, for as long as this process runs."""
+    folder = tempfile.mkdtemp(prefix=f"{_KERNEL}{os.getpid()}-", dir="/tmp")
+    _remove_leftovers(Path(folder).parent)
+    # After multiprocessing, at -100, has removed what it put there.
+    Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-200)
+    return folder
+
+
+def _run(notebook: Path, node: NotebookNode, environment: Mapping[str, str]) -> None:
     """Run every code cell of `node` in place."""
     client = NotebookClient(
         node,
@@ -229,14 +273,12 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
         iopub_timeout=_LAST_OUTPUT,
         raise_on_iopub_timeout=True,
     )
-    # A kernel's sockets are there, whose paths have a limit of about a hundred bytes.
-    with tempfile.TemporaryDirectory(prefix=f"{_KERNEL}{os.getpid()}-", dir="/tmp") as scratch:
-        _remove_leftovers(Path(scratch).parent)
+    with _folder() as scratch:
         _use_sockets(client, scratch)
-        environment = _environment(scratch, settings)
+        own = {**environment, "IPYTHONDIR": scratch}
         try:
             # The launcher's log warns of unencrypted local sockets.
-            asyncio.run(client.async_execute(env=environment, stderr=subprocess.DEVNULL))
+            asyncio.run(client.async_execute(env=own, stderr=subprocess.DEVNULL))
         except OSError as error:  # some name no file
             error.filename = error.filename or scratch
             raise
@@ -272,16 +314,16 @@ def _use_sockets(client: NotebookClient, scratch: str) -> None:
             file.with_name(f"kernel-ipc-{number}").symlink_to(f"kernel-ipc:{number}")
 
 
-def _environment(scratch: str, settings: Settings) -> dict[str, str]:
-    """A kernel's environment, in which the result does not depend on the user's settings."""
+def _environment(folder: str, settings: Settings) -> dict[str, str]:
+    """The kernels' environment, in which the result does not depend on the user's settings."""
     # matplotlib looks for fonts once, which can take seconds, and says so on stderr: here, so
     # that no notebook does.
     fonts = f"fontlist-v{font_manager.FontManager.__version__}.json"
-    font_manager.json_dump(font_manager.fontManager, Path(scratch, fonts))
+    font_manager.json_dump(font_manager.fontManager, Path(folder, fonts))
     return {
         **os.environ,
-        "IPYTHONDIR": scratch,
-        "MPLCONFIGDIR": scratch,
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "MPLCONFIGDIR": folder,
         "PYTHONHASHSEED": "0",  # the order of sets of strings
         **settings.variables(),
     }
