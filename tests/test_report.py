@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -37,6 +38,7 @@ from gccost.cases.settings import Settings
 from gccost.errors import GccostError
 from gccost.judging.rules import Label, Verdict
 from gccost.notebook import OpenedStudy, Results
+from gccost.showing import forked
 from gccost.showing.charts import MARKERS, as_file
 from gccost.showing.execute import named_outputs
 from gccost.showing.report import ROWS
@@ -102,6 +104,37 @@ def test_a_failing_cell_is_reported_where_it_is(
     page = write_fixture_report([ran], tmp_path / "report") / "index.html"
     (box,) = BeautifulSoup(page.read_bytes(), "html.parser").select(".warning")
     assert box.get_text() == f"This chapter is incomplete{caught.value}"
+
+
+def test_kernels_come_from_one_process_and_know_nothing_of_each_other(
+    run: Callable[..., NotebookNode], monkeypatch
+):
+    cells = [
+        "import gccost, os\n'own' in vars(gccost), os.environ.get('GCCOST_OTHER')",
+        "gccost.own = 1\nos.getppid()",
+    ]
+
+    def shown() -> list[str]:
+        node = run(*cells)
+        return [cell.outputs[0].data["text/plain"] for cell in node.cells]
+
+    alone, parent = shown()
+    assert alone == "(False, None)"
+    assert parent != str(os.getpid())
+    monkeypatch.setenv("GCCOST_OTHER", "yes")
+    assert shown() == ["(False, 'yes')", parent]
+
+
+def test_without_fork_a_kernel_is_started_as_usual(run: Callable[..., NotebookNode], monkeypatch):
+    monkeypatch.setattr(forked, "IS_POSSIBLE", False)
+    node = run("import os\nos.getppid()")
+    assert node.cells[0].outputs[0].data["text/plain"] == str(os.getpid())
+
+
+@pytest.mark.slow
+def test_a_cell_may_print_a_hundred_megabytes(run: Callable[..., NotebookNode]):
+    node = run("print('x' * 10**8)")
+    assert len(node.cells[0].outputs[0].text) == 10**8 + 1
 
 
 def test_fonts_are_looked_for_before_a_notebook_runs(
