@@ -23,7 +23,7 @@ LAYERS = (
     {"showing", "studies"},
     {"saved"},
     {"check", "explain", "notebook", "sitting"},
-    {"cli"},
+    {"cli", "prepared"},
     {"__main__"},
 )
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,7 +1,7 @@
 """Kernels that start at once: each is forked from one process that has prepared what all need.
 
 That process imports what notebooks import, and opens the studies, so that samples are read once
-for all of them (see `gccost.showing.prepared`). It runs no cell: a kernel is as fresh as one that
+for all of them (see `gccost.prepared`). It runs no cell: a kernel is as fresh as one that
 is started anew.
 """
 
@@ -37,7 +37,7 @@ def prepare(environment: Mapping[str, str], folder: str) -> None:
     # ends with its kernels.
     signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)
     try:
-        forkserver.set_forkserver_preload(["gccost.showing.prepared"])
+        forkserver.set_forkserver_preload(["gccost.prepared"])
         forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
