@@ -29,6 +29,7 @@ AFTER = "all => all.map(a => [JSON.parse(getComputedStyle(a, '::after').content)
 def test_a_page_fetches_nothing_and_fits(browser: Browser, report, name, window, media):
     seen = browser.open_report(report / name, window=window, media=media)
     assert seen.requests == seen.problems == seen.sticking_out == seen.broken == []
+    assert seen.unshaded == []
     assert seen.scripts == (name == LEDGER)
     assert seen.scroll_width <= seen.inner_width == window[0]
     assert seen.charts > seen.empty_charts == 0
@@ -156,12 +157,36 @@ def test_a_narrow_ledger_is_as_wide_as_its_table(browser: Browser, report):
     browser.visit(report / LEDGER, look, window=(900, 900))
 
 
+@pytest.mark.parametrize("window", [DESKTOP, PHONE])
+def test_a_figure_shows_its_title_once(browser: Browser, report, window):
+    def look(page: Page) -> None:
+        for figure in page.locator("figure").all():
+            title = str(figure.locator(".finding").text_content())
+            said = figure.get_by_text(title, exact=True).all()
+            assert [each.is_visible() for each in said].count(True) == 1
+
+    browser.visit(report / "01-lemire.html", look, window=window)
+
+
+@pytest.mark.parametrize("window", [DESKTOP, PHONE])
+def test_headlines_show_document_and_published_figure(browser: Browser, report, window):
+    def look(page: Page) -> None:
+        small = page.locator(".headlines tbody .words small")
+        assert "Lemire 2023 · published 8.67×" in small.inner_text()
+        assert small.is_visible()
+
+    browser.visit(report / "index.html", look, window=window)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_paper_has_all_text_and_no_controls(browser: Browser, report, tmp_path, name):
     def look(at: Page) -> None:
         gone = at.locator(".sidebar, .skip, details.contents, details.code, .filters")
         assert not any(each.is_visible() for each in gone.all())
-        assert all(each.is_visible() for each in at.locator(".ledger summary").all())
+        folded = at.locator("main details:not(.code, .data) > summary")
+        assert all(each.is_visible() for each in folded.all())
+        if name == "01-lemire.html":
+            assert "Recorded run" in at.locator("main").inner_text()
         links = at.locator("main a[href^=http]").evaluate_all(AFTER)
         assert all(after == f" ({address})" for after, address in links)
         at.pdf(path=tmp_path / "report.pdf", format="A4")
