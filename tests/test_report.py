@@ -210,7 +210,7 @@ def test_pages_have_one_script_and_refer_to_nothing_outside(pages: Mapping[str, 
 
 
 def test_links_lead_to_a_target_or_become_text(
-    pages: Mapping[str, BeautifulSoup], chapter: BeautifulSoup
+    report, pages: Mapping[str, BeautifulSoup], chapter: BeautifulSoup
 ):
     hrefs = {name: {str(a["href"]) for a in page.select("a")} for name, page in pages.items()}
     assert {"01-lemire.html", "11-ledger.html#l1"} <= hrefs["index.html"]
@@ -219,6 +219,7 @@ def test_links_lead_to_a_target_or_become_text(
     for name, links in hrefs.items():
         for href in (href for href in links if not href.startswith("https://")):
             file, _, fragment = href.partition("#")
+            assert (report / unquote(file)).exists(), href
             assert not fragment or unquote(fragment) in ids(pages[file or name]), href
     said = chapter.get_text()
     assert "what comes next" in said
@@ -227,12 +228,20 @@ def test_links_lead_to_a_target_or_become_text(
 
 
 def test_every_chart_has_number_alt_text_and_data(report, chapter: BeautifulSoup):
-    assert [(a["href"], a.get_text()) for a in chapter.select("figcaption > a")] == [
+    assert [(a["href"], a.get_text()) for a in chapter.select("figcaption > a:not(.file)")] == [
         ("#chart-lemire-gap", "Figure 1.1"),
         ("#chart-lemire-again", "Figure 1.2"),
     ]
-    files = sorted(path.name for path in (report / "data").iterdir())
-    assert files == ["lemire-again.csv", "lemire-gap.csv", "verdicts.csv"]
+    assert [a["href"] for a in chapter.select("figcaption > .file")] == [
+        *("data/lemire-gap.csv", "figures/lemire-gap.svg"),
+        *("data/lemire-again.csv", "figures/lemire-again.svg"),
+    ]
+    names = {"lemire-again", "lemire-gap", "verdicts"}
+    assert {path.stem for path in (report / "data").glob("*.csv")} == names
+    assert {path.stem for path in (report / "figures").glob("*.svg")} == names
+    drawn = (report / "figures" / "lemire-gap.svg").read_text()
+    assert drawn.startswith("<svg ")
+    assert "var(" not in drawn  # no page gives it colours
     written = (report / "data" / "lemire-gap.csv").read_text()
     rows = [
         ",".join(cell.get_text() for cell in row.select("th, td"))

@@ -32,6 +32,7 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.showing import gokernel, provenance, tables
+from gccost.showing.charts import as_file
 from gccost.showing.execute import incomplete, is_whole, read_notebook, title_of
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
 
@@ -67,8 +68,8 @@ def write_report(
     """Write the report of the `executed` notebooks, in order, to the folder `out`.
 
     `title` and `purpose` (one sentence) describe every page. Writes the first notebook as
-    `index.html`, the others as `<stem>.html`, `data/<chart>.csv` for each chart, and
-    `files`, texts by name. Deletes the pages of chapters that this report lacks.
+    `index.html`, the others as `<stem>.html`, `data/<chart>.csv` and `figures/<chart>.svg` for
+    each chart, and `files`, texts by name. Deletes the pages of chapters that this report lacks.
 
     A page that would have content that it must not have has the reason in its place. Returns
     these errors, with notebook and cell, by the notebook's stem.
@@ -76,16 +77,16 @@ def write_report(
     pages = {path.stem: f"{path.stem}.html" for path in executed}
     pages[executed[0].stem] = "index.html"
     chapters: list[_Chapter] = []
-    data: dict[str, str] = {}
+    charts: dict[str, str] = {}
     failed: dict[str, GccostError] = {}
     for path in executed:
         try:
             chapter = _Chapter(read_notebook(path), path, pages)
-            _check_names(chapter, data)
+            _check_names(chapter, charts)
         except GccostError as error:
             failed[path.stem] = error
             chapter = _Chapter(incomplete(title_of(path), str(error)), path, pages)
-        data |= dict(chapter.data)
+        charts |= dict(chapter.charts)
         chapters.append(chapter)
     failed |= _broken_links(chapters)
     frame = {
@@ -100,10 +101,8 @@ def write_report(
     for chapter in chapters:
         html = page.render(frame, here=chapter, landing=chapter is chapters[0])
         write_whole(out / chapter.page, html.encode())
-    for name, text in files.items():
+    for name, text in {**files, **charts}.items():
         write_whole(out / name, text.encode())
-    for name, text in data.items():
-        write_whole(out / "data" / f"{name}.csv", text.encode())
     for notebook in paths.NOTEBOOKS.glob("*.ipynb"):
         if notebook.stem not in pages:
             (out / f"{notebook.stem}.html").unlink(missing_ok=True)
@@ -124,8 +123,9 @@ class _Section:
 class _Chapter:
     """An executed notebook as a page.
 
-    `body` is its HTML, and `data` the name and CSV of each chart. `anchors` are its ids,
-    `headings` the sections of all levels, and `links` the locations of links with their targets.
+    `body` is its HTML, and `charts` the names and texts of its charts' files. `anchors` are its
+    ids, `headings` the sections of all levels, and `links` the locations of links with their
+    targets.
     """
 
     def __init__(self, node: NotebookNode, path: Path, pages: Mapping[str, str]) -> None:
@@ -134,7 +134,8 @@ class _Chapter:
         self.headings: list[_Section] = []
         self.links: list[tuple[str, str, str]] = []
         self._pages = pages
-        self.data = list(_prepare_charts(node, path))
+        self.charts = list(_prepare_charts(node, path))
+        self._files = {name for name, _ in self.charts}
         self.body = self._tidied(BeautifulSoup(_rendered(node), "html.parser"), path.name)
 
     @property
@@ -217,7 +218,7 @@ class _Chapter:
         """
         href = str(link["href"])
         parts = urlsplit(href)
-        if parts.scheme in ("http", "https", "mailto"):
+        if parts.scheme in ("http", "https", "mailto") or href in self._files:
             return
         if parts.scheme or parts.netloc:
             raise GccostError(f"this link cannot be followed: {href}", location, "use https")
@@ -227,6 +228,8 @@ class _Chapter:
             file = posixpath.normpath(posixpath.join("notebooks", path))
             if file not in link.get_text():
                 link.insert_after(BeautifulSoup(f" (<code>{escape(file)}</code>)", "html.parser"))
+            elif not link.find("code"):
+                link.wrap(BeautifulSoup("", "html.parser").new_tag("code"))
             link.unwrap()
         elif stem not in self._pages:
             link.unwrap()
@@ -268,7 +271,7 @@ def _note(node: NotebookNode) -> str:
 
 
 def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[tuple[str, str]]:
-    """Number the notebook's pictures, fit SVGs to a page, and give each chart's name and CSV."""
+    """Number the notebook's pictures, fit SVGs to a page, and give the charts' files."""
     chapter = re.match(r"0*(\d+[a-z]?)-", path.stem)
     before = f"{chapter[1]}." if chapter else ""
     number = 0
@@ -284,9 +287,10 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[tuple[str, str]]
             output.metadata["gccost"] = {**about, "number": f"{before}{number}"}
             alt, rows = (data.setdefault(kind, "") for kind in ("text/plain", "text/csv"))
             if _SVG in data:
+                yield f"figures/{about['chart']}.svg", as_file(data[_SVG])
                 data[_SVG] = _drawing(data[_SVG], alt.strip(), location)
             if rows.strip():
-                yield about["chart"], rows
+                yield f"data/{about['chart']}.csv", rows
 
 
 def _rows_shown(text: str) -> list[list[str]]:
@@ -407,12 +411,12 @@ def _add_class(tag: Tag, name: str) -> None:
 
 
 def _check_names(chapter: _Chapter, known: Mapping[str, str]) -> None:
-    """Raise GccostError if a chart has the name of another one with other data."""
-    data = dict(known)
-    for name, rows in chapter.data:
-        if data.setdefault(name, rows) != rows:
+    """Raise GccostError if a chart has the name of another one that differs."""
+    files = dict(known)
+    for name, text in chapter.charts:
+        if files.setdefault(name, text) != text:
             raise GccostError(
-                f"two charts named {name} have different data",
+                f"two charts named {Path(name).stem} differ",
                 f"{chapter.stem}.ipynb",
                 "give one of them another name",
             )
