@@ -30,7 +30,7 @@ def test_a_page_fetches_nothing_and_fits(browser: Browser, report, name, window,
     seen = browser.open_report(report / name, window=window, media=media)
     assert seen.requests == seen.problems == seen.sticking_out == seen.broken == []
     assert seen.unshaded == []
-    assert seen.scripts == (name == LEDGER)
+    assert seen.scripts == (name != "index.html")
     assert seen.scroll_width <= seen.inner_width == window[0]
     assert seen.charts > seen.empty_charts == 0
 
@@ -133,6 +133,40 @@ def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, repor
     browser.visit(report / LEDGER, look)
 
 
+def test_the_address_keeps_the_filters_and_sets_them(browser: Browser, report):
+    def look(page: Page) -> None:
+        page.get_by_label("Text").fill("100 % of it & more")
+        page.get_by_label("Verdict today").select_option("does not hold")
+        kept = page.url
+        page.goto("about:blank")
+        page.goto(kept)
+        assert page.get_by_label("Text").input_value() == "100 % of it & more"
+        assert page.get_by_label("Verdict today").input_value() == "does not hold"
+        assert "0 of 5" in page.locator(".filters").inner_text()
+        page.evaluate("location.hash = 'verdict=does+not+hold&document=gone'")
+        page.get_by_text("2 of 5 claims").wait_for()
+        assert page.get_by_label("Text").input_value() == ""
+        assert page.get_by_label("Document").input_value() == ""
+
+    browser.visit(report / LEDGER, look)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_listing_can_be_copied(browser: Browser, report, scripts):
+    def look(page: Page) -> None:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        button = page.get_by_role("button", name="copy")
+        assert button.count() == scripts
+        if scripts:
+            button.click()
+            page.get_by_role("button", name="copied").wait_for()
+            code = page.evaluate("navigator.clipboard.readText()")
+            assert code.startswith("// AllocateAuto allocates")
+            assert code.endswith("\treturn handle\n}\n")
+
+    browser.visit(report / "01-lemire.html", look, scripts=scripts)
+
+
 def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report):
     def look(page: Page) -> None:
         page.locator("tr#l4").evaluate("row => row.scrollIntoView()")
@@ -181,7 +215,7 @@ def test_headlines_show_document_and_published_figure(browser: Browser, report, 
 @pytest.mark.parametrize("name", PAGES)
 def test_paper_has_all_text_and_no_controls(browser: Browser, report, tmp_path, name):
     def look(at: Page) -> None:
-        gone = at.locator(".sidebar, .skip, details.contents, details.code, .filters")
+        gone = at.locator(".sidebar, .skip, details.contents, details.code, .filters, .file")
         assert not any(each.is_visible() for each in gone.all())
         folded = at.locator("main details:not(.code, .data) > summary")
         assert all(each.is_visible() for each in folded.all())

@@ -2,8 +2,8 @@
 
 The first notebook is the landing page, `index.html`; each other one is a page of its own.
 A page loads nothing from the network, and works on a phone, on paper, and in light and
-dark mode. Its one script, on the landing page, only adds filters; nothing needs it. The
-same notebooks give the same bytes.
+dark mode. Scripts only add to it: filters to the ledger, and buttons that copy to a chapter's
+listings; nothing needs them. The same notebooks give the same bytes.
 
 A page that violates these rules (a chart without alt text, a script, a remote image) has an
 error in its place that names notebook and cell; the other pages are written.
@@ -95,7 +95,8 @@ def write_report(
         "chapters": chapters,
         "files": files,
         "style": _template(STYLE) + _template("style.css"),
-        "script": _template("results.js"),
+        "filters": _template("results.js"),
+        "copying": _template("copy.js"),
     }
     page = PAGES.get_template("page.html")
     for chapter in chapters:
@@ -133,6 +134,7 @@ class _Chapter:
         self.anchors: set[str] = {"content"}
         self.headings: list[_Section] = []
         self.links: list[tuple[str, str, str]] = []
+        self.has_listings = False
         self._pages = pages
         self.charts = list(_prepare_charts(node, path))
         self._files = {name for name, _ in self.charts}
@@ -183,6 +185,9 @@ class _Chapter:
         for text in cell.find_all(string=_BEFORE_UNIT):
             if not text.find_parent(["pre", "code"]):
                 text.replace_with(_BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
+        for listing in cell.select(":is(.output, .prose) > .highlight"):
+            _add_class(listing, "listing")
+            self.has_listings = True
         for canvas, drawn in zip(canvases, drawings, strict=True):
             canvas.extend(drawn)
 
