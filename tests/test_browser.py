@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
@@ -15,6 +16,7 @@ __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
 LEDGER = "11-ledger.html"
 PAGES = ["index.html", "01-lemire.html", LEDGER]
+SEARCH = "search.html"
 NARROW = (320, 640)  # 1280 pixels at 400 % zoom, as WCAG requires
 A4 = (673, 900)  # without its margins
 # What stands after each link, and its address.
@@ -149,6 +151,40 @@ def test_the_address_keeps_the_filters_and_sets_them(browser: Browser, report):
         assert page.get_by_label("Document").input_value() == ""
 
     browser.visit(report / LEDGER, look)
+
+
+@pytest.mark.parametrize(("window", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_all_pages_can_be_searched(browser: Browser, report, window, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+    def look(page: Page) -> None:
+        shown = page.locator(".passages > li:visible")
+        assert shown.count() == 0
+        page.get_by_label("Words").fill("Drawn  from the SAMPLES")
+        assert [link.inner_text() for link in shown.locator("a").all()] == [
+            "Is a finalizer ten times more expensive than freeing by hand?: The gap"
+        ]
+        assert shown.locator("mark").inner_text() == "drawn"
+        assert axe.Axe().run(page).response["violations"] == []
+        page.goto(f"{page.url.partition('#')[0]}#text=profile")
+        assert "L3: " in shown.locator("a").first.inner_text()
+        shown.locator("a").first.click()
+        page.locator("tr#l3 dl").wait_for()
+        assert page.url.endswith(f"{LEDGER}#l3")
+
+    _, requests, problems = browser.visit(report / SEARCH, look, window=window, scheme=scheme)
+    assert problems == []
+    assert [Path(each).name for each in requests] == [LEDGER]
+
+
+def test_without_a_script_the_search_page_has_all_text(browser: Browser, report):
+    def look(page: Page) -> None:
+        text = page.locator("main").inner_text()
+        assert "What follows is drawn from the samples, and the cell that ran them" in text
+        assert "Daniel Lemire measured" in text
+        assert "CSV" not in text
+
+    browser.visit(report / SEARCH, look, scripts=False)
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -3,7 +3,8 @@
 The first notebook is the landing page, `index.html`; each other one is a page of its own.
 A page loads nothing from the network, and works on a phone, on paper, and in light and
 dark mode. Scripts only add to it: filters to the ledger, and buttons that copy to a chapter's
-listings; nothing needs them. The same notebooks give the same bytes.
+listings, and a page that searches all others; nothing needs them. The same notebooks give the
+same bytes.
 
 A page that violates these rules (a chart without alt text, a script, a remote image) has an
 error in its place that names notebook and cell; the other pages are written.
@@ -35,6 +36,7 @@ from gccost.showing import gokernel, provenance, tables
 from gccost.showing.charts import as_file
 from gccost.showing.execute import incomplete, is_whole, read_notebook, title_of
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
+from gccost.showing.search import Passage, passages
 
 ROWS = 20  # of a chart's data on the page; its CSV file has all rows
 
@@ -68,8 +70,9 @@ def write_report(
     """Write the report of the `executed` notebooks, in order, to the folder `out`.
 
     `title` and `purpose` (one sentence) describe every page. Writes the first notebook as
-    `index.html`, the others as `<stem>.html`, `data/<chart>.csv` and `figures/<chart>.svg` for
-    each chart, and `files`, texts by name. Deletes the pages of chapters that this report lacks.
+    `index.html`, the others as `<stem>.html`, `search.html`, `data/<chart>.csv` and
+    `figures/<chart>.svg` for each chart, and `files`, texts by name. Deletes the pages of chapters
+    that this report lacks.
 
     A page that would have content that it must not have has the reason in its place. Returns
     these errors, with notebook and cell, by the notebook's stem.
@@ -97,11 +100,13 @@ def write_report(
         "style": _template(STYLE) + _template("style.css"),
         "filters": _template("results.js"),
         "copying": _template("copy.js"),
+        "searching": _template("search.js"),
     }
     page = PAGES.get_template("page.html")
-    for chapter in chapters:
-        html = page.render(frame, here=chapter, landing=chapter is chapters[0])
-        write_whole(out / chapter.page, html.encode())
+    written: list[_Chapter | _Search] = [*chapters, _Search(chapters)]
+    for here in written:
+        html = page.render(frame, here=here, landing=here is chapters[0])
+        write_whole(out / here.page, html.encode())
     for name, text in {**files, **charts}.items():
         write_whole(out / name, text.encode())
     for notebook in paths.NOTEBOOKS.glob("*.ipynb"):
@@ -121,6 +126,17 @@ class _Section:
     level: int
 
 
+class _Search:
+    """The page that searches all others."""
+
+    page, title = "search.html", "Search"
+    anchors = frozenset({"content"})
+    has_listings = False
+
+    def __init__(self, chapters: Sequence[_Chapter]) -> None:
+        self.body = _safe(PAGES.get_template("search.html").render(chapters=chapters))
+
+
 class _Chapter:
     """An executed notebook as a page.
 
@@ -133,6 +149,7 @@ class _Chapter:
         self.stem, self.page, self.is_whole = path.stem, pages[path.stem], is_whole(node)
         self.anchors: set[str] = {"content"}
         self.headings: list[_Section] = []
+        self.passages: list[Passage] = []
         self.links: list[tuple[str, str, str]] = []
         self.has_listings = False
         self._pages = pages
@@ -159,6 +176,7 @@ class _Chapter:
         self.anchors.update(_anchor(str(cell["id"])) for cell in cells)
         for cell in cells:
             self._tidy(cell, f"{name}, cell {cell.attrs.pop('data-number') or cell['id']}")
+        self.passages = passages(soup)
         return _safe(str(soup).strip())
 
     def _tidy(self, cell: Tag, location: str) -> None:

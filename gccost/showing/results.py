@@ -255,8 +255,8 @@ def changes(since: Since) -> Markup:
     found = agreement.frame(since.pairs)
     outside = int((~found["inside"]).sum())
     line = (
-        f"Since {since.before}: {outside} of {found['inside'].count()} figures moved beyond what "
-        f"chance explains (by chance up to {agreement.by_chance(found)} do), and "
+        f"Since {since.before}: {outside} of {found['inside'].count()} figures moved beyond their "
+        f"tolerances (by chance up to {agreement.by_chance(found)}), and "
         f"{found['contradicts'].sum()} of {len(found)} verdicts turned"
     )
     opened = " open" if moved else ""
