@@ -259,6 +259,21 @@ def test_every_chart_has_number_alt_text_and_data(report, chapter: BeautifulSoup
     assert (report / "ledger.csv").read_text() == FILES["ledger.csv"]
 
 
+def test_the_pages_of_the_recorded_runs_are_small_and_their_files_are_there(tmp_path):
+    """The notebooks here have the outputs of `make replay`."""
+    write_fixture_report(sorted(paths.NOTEBOOKS.glob("*.ipynb")), tmp_path)
+    for path in tmp_path.glob("*.html"):
+        assert path.stat().st_size < (300_000 if path.stem == "search" else 900_000)
+        page = BeautifulSoup(path.read_bytes(), "html.parser")
+        hrefs = {str(a["href"]).partition("#")[0] for a in page.select("a")}
+        outside = {href for href in hrefs if href.startswith("https://")}
+        lacking = {href for href in hrefs - outside if not (tmp_path / unquote(href)).exists()}
+        assert not lacking, path
+        for figure in page.select("figure"):
+            kinds = {a.get_text() for a in figure.select("figcaption > .file")}
+            assert kinds == {"CSV", "SVG"}, figure["id"]
+
+
 def test_tables_and_code_are_laid_out(pages: Mapping[str, BeautifulSoup], chapter: BeautifulSoup):
     aligned = {cell.get_text() for cell in chapter.select("td.num")}
     assert aligned >= {"60.6", "1,150", "18.4× (18.1 to 18.8)", "–"}
