@@ -96,7 +96,7 @@ def test_the_table_begins_with_what_moved(own):
     summary, header, first, *_ = shown.text.splitlines()
     assert "figures moved" in summary
     assert "2026-11-22 08:30" in header
-    assert "moved (by chance up to" in first
+    assert "moved (tolerance 1." in first
     assert shown.html.startswith("<details open>")
     still = results.changes(changed(sat(own, 2)))
     assert still.html.startswith("<details><summary>Since the sitting until 2026-11-21 08:30: 0 of")

@@ -250,8 +250,8 @@ def changes(since: Since) -> Markup:
     """What was measured before and now, as a table that opens; what moved comes first."""
     moved = [pair for pair in since.pairs if _has_moved(pair)]
     rest = [pair for pair in since.pairs if not _has_moved(pair)]
-    header = ("claim", "", "on", f"before: {since.before}", f"now: {since.now}", "now ÷ before")
-    whole = tables.table(header, map(_change, (*moved, *rest)), merged={0, 1})
+    header = ("claim", "on", f"before: {since.before}", f"now: {since.now}", "now ÷ before")
+    whole = tables.table(header, map(_change, (*moved, *rest)), merged={0})
     found = agreement.frame(since.pairs)
     outside = int((~found["inside"]).sum())
     line = (
@@ -266,15 +266,15 @@ def changes(since: Since) -> Markup:
 
 def _change(pair: Pair) -> list[str | Cell]:
     """A row for a claim on a release: before, now, and the factor between the two."""
-    row: list[str | Cell] = [pair.ours.claim.id, pair.ours.words, pair.ours.toolchain]
+    row: list[str | Cell] = [f"{pair.ours.claim.id}: {pair.ours.words}", pair.ours.toolchain]
     for each in (pair.theirs, pair.ours):
         shown = cell(each)
         row.append(Cell(f"{shown.text} {each.said}", shown.note))
     if pair.inside is None:
         return [*row, "–"]
     beyond = "" if pair.inside else " moved"
-    chance = f"by chance up to {rounding.times(pair.tolerance)}"
-    return [*row, Cell(f"{rounding.times(pair.factor)}{beyond}", chance)]
+    tolerance = f"tolerance {rounding.times(pair.tolerance)}"
+    return [*row, Cell(f"{rounding.times(pair.factor)}{beyond}", tolerance)]
 
 
 def _has_moved(pair: Pair) -> bool:
