@@ -77,6 +77,15 @@ def test_a_profile_belongs_to_the_sitting_of_its_round(own):
     assert (share.ours.estimate.n, share.theirs.estimate.n) == (4, 4)
 
 
+def test_a_sitting_that_was_stopped_at_once_shows_nothing(own, monkeypatch):
+    monkeypatch.setenv("GCCOST_MODE", "measure")
+    run = sat(own, 2)
+    sittings = run.manifest()["sittings"]
+    run.update(sittings=[*sittings, {**sittings[-1], "began": BEGAN[2], "because": ""}])
+    assert changed(run).pairs == ()
+    assert gccost.results().since_last() is None
+
+
 def test_a_first_sitting_is_compared_with_the_run_before_it(own):
     first = sat(own, 1)
     assert since_last(first, STUDIES.values()) is None
