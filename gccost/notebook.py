@@ -32,6 +32,7 @@ from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.questions import questions
 from gccost.judging.rules import Label
+from gccost.judging.since import since_last
 from gccost.measuring import campaign, languages, planning
 from gccost.run import benchfmt
 from gccost.run.runs import Run
@@ -296,6 +297,19 @@ class Results:
         """The verdicts that several recorded machines have; None if no claim has two."""
         ledgers = by_machine([*STUDIES.values()])
         return results_of.machines(ledgers) if ledgers else None
+
+    def since_last(self) -> Markup | None:
+        """What changed between your newest run's last sitting and those before, or your last run.
+
+        None without a run of yours, and for a first sitting.
+        """
+        recordings = [study.recording for study in self.studies.values()]
+        own = {each.run.name: each.run for each in recordings if each.mode == "measure"}
+        if not own:
+            return None
+        newest = max(own.values(), key=lambda run: run.last_measured)
+        changes = since_last(newest, STUDIES.values())
+        return results_of.changes(changes) if changes and changes.pairs else None
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         by_run: dict[Path, list[Recording]] = {}

@@ -40,7 +40,8 @@ DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
 # Lengths are in CSS pixels. `sticking_out` has the elements that are wider than the window
-# and have no parent that scrolls; `inks` has the colours of the text in charts.
+# and have no parent that scrolls; `unshaded` has those that are cut and have no shade that says
+# so; `inks` has the colours of the text in charts.
 _FACTS = r"""
 () => {
   const all = (selector) => [...document.querySelectorAll(selector)];
@@ -58,6 +59,11 @@ _FACTS = r"""
       })
       .filter((element) => !scrolls(element.parentElement))
       .map((element) => element.outerHTML.slice(0, 80)),
+    unshaded: all("body *")
+      .filter((e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowX))
+      .filter((e) => e.scrollWidth > e.clientWidth)
+      .filter((e) => !getComputedStyle(e).backgroundImage.includes("gradient"))
+      .map((e) => e.outerHTML.slice(0, 80)),
     broken: all("img").filter((e) => e.naturalWidth === 0).map((e) => e.outerHTML.slice(0, 80)),
     charts: all("figure").length,
     empty_charts: all("figure svg, figure img").filter((e) => {

@@ -70,6 +70,13 @@ What follows is drawn from the samples, and [the cell that ran them](#measured) 
 See [the ledger](11-ledger.ipynb#cell-id=ledger).
 """
 
+NOTICE = """\
+from gccost.showing import tables
+
+page = "<details><summary>Recorded run of 2026</summary><p>as it was measured</p></details>"
+tables.Markup(page, "Recorded run of 2026")
+"""
+
 CHART = """\
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -118,6 +125,7 @@ def write_all(folder: Path) -> Sequence[Path]:
     ]
     chapter = [
         prose(QUESTION, "question"),
+        code(NOTICE, "notice", "hide"),
         code("print('BenchmarkAllocateFree/go=1.27.4  60.61 ns/op', 'x' * 99)", "measured"),
         prose(GAP, "the-gap"),
         code(CHART.format(name="lemire-gap", title="A finalizer costs 18.4 times"), "gap-chart"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
@@ -15,6 +16,7 @@ __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
 LEDGER = "11-ledger.html"
 PAGES = ["index.html", "01-lemire.html", LEDGER]
+SEARCH = "search.html"
 NARROW = (320, 640)  # 1280 pixels at 400 % zoom, as WCAG requires
 A4 = (673, 900)  # without its margins
 # What stands after each link, and its address.
@@ -29,7 +31,8 @@ AFTER = "all => all.map(a => [JSON.parse(getComputedStyle(a, '::after').content)
 def test_a_page_fetches_nothing_and_fits(browser: Browser, report, name, window, media):
     seen = browser.open_report(report / name, window=window, media=media)
     assert seen.requests == seen.problems == seen.sticking_out == seen.broken == []
-    assert seen.scripts == (name == LEDGER)
+    assert seen.unshaded == []
+    assert seen.scripts == (name != "index.html")
     assert seen.scroll_width <= seen.inner_width == window[0]
     assert seen.charts > seen.empty_charts == 0
 
@@ -132,6 +135,74 @@ def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, repor
     browser.visit(report / LEDGER, look)
 
 
+def test_the_address_keeps_the_filters_and_sets_them(browser: Browser, report):
+    def look(page: Page) -> None:
+        page.get_by_label("Text").fill("100 % of it & more")
+        page.get_by_label("Verdict today").select_option("does not hold")
+        kept = page.url
+        page.goto("about:blank")
+        page.goto(kept)
+        assert page.get_by_label("Text").input_value() == "100 % of it & more"
+        assert page.get_by_label("Verdict today").input_value() == "does not hold"
+        assert "0 of 5" in page.locator(".filters").inner_text()
+        page.evaluate("location.hash = 'verdict=does+not+hold&document=gone'")
+        page.get_by_text("2 of 5 claims").wait_for()
+        assert page.get_by_label("Text").input_value() == ""
+        assert page.get_by_label("Document").input_value() == ""
+
+    browser.visit(report / LEDGER, look)
+
+
+@pytest.mark.parametrize(("window", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_all_pages_can_be_searched(browser: Browser, report, window, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+    def look(page: Page) -> None:
+        shown = page.locator(".passages > li:visible")
+        assert shown.count() == 0
+        page.get_by_label("Words").fill("Drawn  from the SAMPLES")
+        assert [link.inner_text() for link in shown.locator("a").all()] == [
+            "Is a finalizer ten times more expensive than freeing by hand?: The gap"
+        ]
+        assert shown.locator("mark").inner_text() == "drawn"
+        assert axe.Axe().run(page).response["violations"] == []
+        page.goto(f"{page.url.partition('#')[0]}#text=profile")
+        assert "L3: " in shown.locator("a").first.inner_text()
+        shown.locator("a").first.click()
+        page.locator("tr#l3 dl").wait_for()
+        assert page.url.endswith(f"{LEDGER}#l3")
+
+    _, requests, problems = browser.visit(report / SEARCH, look, window=window, scheme=scheme)
+    assert problems == []
+    assert [Path(each).name for each in requests] == [LEDGER]
+
+
+def test_without_a_script_the_search_page_has_all_text(browser: Browser, report):
+    def look(page: Page) -> None:
+        text = page.locator("main").inner_text()
+        assert "What follows is drawn from the samples, and the cell that ran them" in text
+        assert "Daniel Lemire measured" in text
+        assert "CSV" not in text
+
+    browser.visit(report / SEARCH, look, scripts=False)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_listing_can_be_copied(browser: Browser, report, scripts):
+    def look(page: Page) -> None:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        button = page.get_by_role("button", name="copy")
+        assert button.count() == scripts
+        if scripts:
+            button.click()
+            page.get_by_role("button", name="copied").wait_for()
+            code = page.evaluate("navigator.clipboard.readText()")
+            assert code.startswith("// AllocateAuto allocates")
+            assert code.endswith("\treturn handle\n}\n")
+
+    browser.visit(report / "01-lemire.html", look, scripts=scripts)
+
+
 def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report):
     def look(page: Page) -> None:
         page.locator("tr#l4").evaluate("row => row.scrollIntoView()")
@@ -156,12 +227,36 @@ def test_a_narrow_ledger_is_as_wide_as_its_table(browser: Browser, report):
     browser.visit(report / LEDGER, look, window=(900, 900))
 
 
+@pytest.mark.parametrize("window", [DESKTOP, PHONE])
+def test_a_figure_shows_its_title_once(browser: Browser, report, window):
+    def look(page: Page) -> None:
+        for figure in page.locator("figure").all():
+            title = str(figure.locator(".finding").text_content())
+            said = figure.get_by_text(title, exact=True).all()
+            assert [each.is_visible() for each in said].count(True) == 1
+
+    browser.visit(report / "01-lemire.html", look, window=window)
+
+
+@pytest.mark.parametrize("window", [DESKTOP, PHONE])
+def test_headlines_show_document_and_published_figure(browser: Browser, report, window):
+    def look(page: Page) -> None:
+        small = page.locator(".headlines tbody .words small")
+        assert "Lemire 2023 · published 8.67×" in small.inner_text()
+        assert small.is_visible()
+
+    browser.visit(report / "index.html", look, window=window)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_paper_has_all_text_and_no_controls(browser: Browser, report, tmp_path, name):
     def look(at: Page) -> None:
-        gone = at.locator(".sidebar, .skip, details.contents, details.code, .filters")
+        gone = at.locator(".sidebar, .skip, details.contents, details.code, .filters, .file")
         assert not any(each.is_visible() for each in gone.all())
-        assert all(each.is_visible() for each in at.locator(".ledger summary").all())
+        folded = at.locator("main details:not(.code, .data) > summary")
+        assert all(each.is_visible() for each in folded.all())
+        if name == "01-lemire.html":
+            assert "Recorded run" in at.locator("main").inner_text()
         links = at.locator("main a[href^=http]").evaluate_all(AFTER)
         assert all(after == f" ({address})" for after, address in links)
         at.pdf(path=tmp_path / "report.pdf", format="A4")

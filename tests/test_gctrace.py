@@ -7,6 +7,7 @@ import math
 import pytest
 
 from gccost import paths
+from gccost.cases import published
 from gccost.run import gctrace
 
 # Lines that these releases printed.
@@ -79,3 +80,17 @@ def test_the_published_gctrace_is_parsed():
     assert trace.foreign == ()
     assert [cycle.number for cycle in trace.cycles] == [*range(1, 18), 6789, 6790]
     assert (trace.cycles[-1].at, trace.cycles[-1].percent) == (10.0, 12)
+
+
+def test_the_published_share_with_the_world_stopped_is_that_of_the_published_lines():
+    cycles = gctrace.parse((paths.PUBLISHED / "cloudflare-gctrace.txt").read_text()).cycles
+    value = published.by_name("claims", ["X53"])["X53"]["value"]
+    assert gctrace.share_of_time(cycles, "stopped_ms") == pytest.approx(value, abs=0.0005)
+
+
+def test_a_share_of_time_spans_the_cycles_between_the_lines():
+    begun, ended = (GO_1_9.replace("gc 1 @0.021s", each) for each in ("gc 1 @1.0s", "gc 11 @2.0s"))
+    cycles = gctrace.parse(f"{begun}\n{ended}").cycles
+    assert gctrace.share_of_time(cycles, "stopped_ms") == pytest.approx(10 * 0.00040)
+    assert gctrace.share_of_time(cycles, "clock_ms") == pytest.approx(10 * 0.00077)
+    assert math.isnan(gctrace.share_of_time(cycles[:1], "clock_ms"))

@@ -212,7 +212,7 @@ def test_a_report_opens_on_request_and_writes_nothing_elsewhere(reported: Report
     page = (tools.report / "index.html").as_uri()
     assert (tools.folder / "opened").read_text().split() == [page]
     pictures = {path.name for path in (tools.report / "figures").iterdir()}
-    assert pictures == {f"{chart}.{kind}" for chart in STORY[:2] for kind in ("png", "svg")}
+    assert pictures >= {f"{chart}.{kind}" for chart in STORY[:2] for kind in ("png", "svg")}
     assert list((tools.folder / "tmp").iterdir()) == []
     home = tools.folder / "home"
     written = {p.relative_to(home).as_posix() for p in home.rglob("*") if not p.is_dir()}

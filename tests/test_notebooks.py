@@ -54,6 +54,15 @@ def test_a_sentence_has_no_condition(chapter):
             assert not re.search(r"^\s*(if|else|elif)\b| if .* else ", cell, re.M), cell
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_link_in_brackets_names_its_file(chapter):
+    """Or the report, which writes the path after the link, has brackets in brackets."""
+    node = nbformat.read(paths.NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
+    text = "\n".join(cell.source for cell in node.cells)
+    for named, path in re.findall(r"\(\[([^\]]*)\]\(\.\./([^)#]*)", text):
+        assert path in named, text
+
+
 # --- On recordings that differ --------------------------------------------------------
 
 

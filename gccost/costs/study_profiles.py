@@ -173,8 +173,8 @@ class StudyProfiles(StudyCases):
     def traces(self) -> pd.DataFrame:
         """A row per GC cycle of the recorded gctraces: its case's keys, and the line's values.
 
-        Columns: number, at (s), percent, cpu_ms, start_mb, live_mb, goal_mb, forced. A trace
-        that cannot be read is named and left out.
+        Columns: number, at (s), percent, stopped_ms (the world), clock_ms (in all), cpu_ms,
+        start_mb, live_mb, goal_mb, forced. A trace that cannot be read is named and left out.
         """
         rows: list[dict[str, Any]] = []
         for name in self.recording.jobs:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -85,11 +86,47 @@ def agreement(run: Run, other: Run, studies: Iterable[Study]) -> pd.DataFrame:
     memory, and if the two runs are of different CPUs. `contradicts` says that the claim holds in
     one run and does not hold in the other.
     """
+    return frame(pairs(run, other, studies))
+
+
+class Pair(NamedTuple):
+    """A claim's row in a run, that in another one, and the tolerance of the factor between them.
+
+    The tolerance is NaN if it is not known.
+    """
+
+    ours: Row
+    theirs: Row
+    tolerance: float
+
+    @property
+    def factor(self) -> float:
+        """The value over the other one; NaN if there is none."""
+        other = self.theirs.estimate.value
+        if not self.ours.judged.n or not other:
+            return math.nan
+        return self.ours.estimate.value / other
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the factor is within the tolerance; None if one of them is not known."""
+        if not math.isfinite(self.tolerance) or not math.isfinite(self.factor):
+            return None
+        return 1 / self.tolerance <= self.factor <= self.tolerance
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the claim holds in one run, and does not hold in the other."""
+        return {str(self.ours.verdict), str(self.theirs.verdict)} == leaving_out.DECIDED
+
+
+def pairs(run: Run, other: Run, studies: Iterable[Study]) -> list[Pair]:
+    """A pair for each claim and release of which the other run has a figure."""
     held = _held(_held(studies, run), other)
     measured = {study.name: Recording(study, run) for study in held}
     others = {study.name: Recording(study, other) for study in held}
     is_judged = is_of_one_cpu(run, other)
-    rows = []
+    found = []
     own_rows = ledger.rows(measured, held)
     other_rows = ledger.rows(others, held)
     for ours, theirs in zip(own_rows, other_rows, strict=True):
@@ -99,7 +136,19 @@ def agreement(run: Run, other: Run, studies: Iterable[Study]) -> pd.DataFrame:
         if is_judged and ours.judged.n:
             name = ours.study.name
             tolerance = _tolerance(ours, measured[name], others[name])
-        rows.append(_row(ours, theirs, tolerance))
+        found.append(Pair(ours, theirs, tolerance))
+    return found
+
+
+def frame(found: Iterable[Pair]) -> pd.DataFrame:
+    """Pairs in the columns of `agreement`."""
+    rows = []
+    for pair in found:
+        ours, theirs, tolerance = pair
+        value = ours.estimate.value if ours.judged.n else math.nan
+        claim = [ours.claim.id, ours.toolchain, str(ours.verdict), str(theirs.verdict)]
+        figures = [value, theirs.estimate.value, pair.factor, tolerance]
+        rows.append([*claim, *figures, pair.inside, pair.contradicts])
     return pd.DataFrame(rows, columns=_COLUMNS).astype({"inside": "boolean"})
 
 
@@ -119,22 +168,6 @@ def _tolerance(row: Row, *recordings: Recording) -> float:
         freedom = min(freedom, of_mean.freedom)
     half = method.t(freedom, JUDGED) * math.sqrt(variance)
     return math.exp(half)
-
-
-def _row(ours: Row, theirs: Row, tolerance: float) -> list[object]:
-    verdicts = [str(ours.verdict), str(theirs.verdict)]
-    value = factor = math.nan
-    if ours.judged.n:
-        value = ours.estimate.value
-    other = theirs.estimate.value
-    if other:
-        factor = value / other
-    inside = None
-    if math.isfinite(tolerance) and math.isfinite(factor):
-        inside = 1 / tolerance <= factor <= tolerance
-    contradicts = set(verdicts) == leaving_out.DECIDED
-    claim = [ours.claim.id, ours.toolchain, *verdicts]
-    return [*claim, value, other, factor, tolerance, inside, contradicts]
 
 
 def by_chance(found: pd.DataFrame) -> int:

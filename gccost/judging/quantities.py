@@ -289,6 +289,25 @@ class CyclesWithin(Quantity):
         return all(low <= sizes[name] <= high for name, low, high in self.ranges)
 
 
+@dataclass(frozen=True)
+class ShareOfTime(Quantity):
+    """The share of the clock's time that goes to a value of each GC cycle of a case.
+
+    It is that of the trace that a run keeps of the case.
+    """
+
+    case: Case
+    metric: str
+    at_once: ClassVar[bool] = True
+
+    def estimate(self, seen: Seen) -> Estimate:
+        cycles = _cycles(seen, self.case)
+        share = gctrace.share_of_time(cycles, self.metric) if cycles else math.nan
+        if math.isnan(share):
+            return stats.nothing(seen.confidence)
+        return models.exactly(share, 1, 1)
+
+
 def _cycles(seen: Seen, case: Case) -> list[gctrace.Cycle]:
     """The GC cycles of a case's gctrace that its program did not request."""
     path = seen.recording.run.gctrace(seen.name(case))

@@ -13,9 +13,10 @@ import gzip
 import math
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from gccost.errors import GccostError
@@ -23,7 +24,7 @@ from gccost.errors import GccostError
 _NUMBER = r"\d+(?:\.\d+)?"
 _CYCLE = re.compile(
     rf"gc (?P<number>\d+) @(?P<at>{_NUMBER})s (?P<percent>\d+)%: "
-    rf"{_NUMBER}\+{_NUMBER}\+{_NUMBER} ms clock, "
+    rf"(?P<clock>{_NUMBER}\+{_NUMBER}\+{_NUMBER}) ms clock, "
     rf"(?P<cpu>{_NUMBER}\+{_NUMBER}/{_NUMBER}/{_NUMBER}\+{_NUMBER}) ms cpu, "
     r"(?P<start>\d+)->\d+->(?P<live>\d+) MB, (?P<goal>\d+) MB goal, "
     r"(?:\d+ MB stacks, \d+ MB globals, )?"
@@ -42,6 +43,8 @@ class Cycle(NamedTuple):
     number: int
     at: float  # since the program's start
     percent: int  # the GC's share of the time of all Ps since then, by the runtime
+    stopped_ms: float  # of the clock, with the world stopped
+    clock_ms: float  # from its start to its end
     cpu_ms: float  # without marking on idle Ps
     start_mb: int
     live_mb: int
@@ -114,7 +117,24 @@ def metrics(trace: Trace) -> dict[str, float]:
     return by_unit
 
 
+def share_of_time(cycles: Sequence[Cycle], name: str) -> float:
+    """The share (0 to 1) of the clock's time that goes to a value (ms) of each cycle.
+
+    It is the mean of these cycles, times the cycles a second from the first to the last. Some
+    may be missing in between. NaN for less than two.
+    """
+    first, last = cycles[0], cycles[-1]
+    seconds = last.at - first.at
+    if not seconds:
+        return math.nan
+    per_second = (last.number - first.number) / seconds
+    mean = fmean(getattr(cycle, name) for cycle in cycles)
+    return per_second * mean / 1000
+
+
 def _cycle(match: re.Match[str]) -> Cycle:
+    # The world is stopped before and after marking.
+    before, marking, after = map(float, match["clock"].split("+"))
     # Sweep termination; marking by assists, in the background, on idle Ps; mark termination.
     cpu = [float(part) for part in re.split(r"[+/]", match["cpu"])]
     goal = float(match["goal"])
@@ -122,6 +142,8 @@ def _cycle(match: re.Match[str]) -> Cycle:
         number=int(match["number"]),
         at=float(match["at"]),
         percent=int(match["percent"]),
+        stopped_ms=before + after,
+        clock_ms=before + marking + after,
         cpu_ms=math.fsum(cpu) - cpu[3],
         start_mb=int(match["start"]),
         live_mb=int(match["live"]),

@@ -73,7 +73,7 @@ STYLE: Mapping[str, Any] = {
     "ytick.left": False,
 }
 STORY = ("headlines", "lemire-cost", "why-span", "runtime-cost", "remedies-cost")
-"""The charts that tell the story, which a report also writes to files of their own."""
+"""The charts that tell the story, which a report also writes as PNG."""
 PICTURES = "GCCOST_PICTURES"
 """The environment variable with the folder of these files."""
 SAYS = "says: "

@@ -484,7 +484,6 @@ def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
     display(chart)
     folder = os.environ.get(charts.PICTURES)
     if folder and name in charts.STORY:
-        write_whole(Path(folder, f"{name}.svg"), charts.as_file(chart.svg).encode())
         write_whole(Path(folder, f"{name}.png"), chart.png)
 
 

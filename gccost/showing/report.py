@@ -2,8 +2,9 @@
 
 The first notebook is the landing page, `index.html`; each other one is a page of its own.
 A page loads nothing from the network, and works on a phone, on paper, and in light and
-dark mode. Its one script, on the landing page, only adds filters; nothing needs it. The
-same notebooks give the same bytes.
+dark mode. Scripts only add to it: filters to the ledger, and buttons that copy to a chapter's
+listings, and a page that searches all others; nothing needs them. The same notebooks give the
+same bytes.
 
 A page that violates these rules (a chart without alt text, a script, a remote image) has an
 error in its place that names notebook and cell; the other pages are written.
@@ -32,8 +33,10 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.showing import gokernel, provenance, tables
+from gccost.showing.charts import as_file
 from gccost.showing.execute import incomplete, is_whole, read_notebook, title_of
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
+from gccost.showing.search import Passage, passages
 
 ROWS = 20  # of a chart's data on the page; its CSV file has all rows
 
@@ -67,8 +70,9 @@ def write_report(
     """Write the report of the `executed` notebooks, in order, to the folder `out`.
 
     `title` and `purpose` (one sentence) describe every page. Writes the first notebook as
-    `index.html`, the others as `<stem>.html`, `data/<chart>.csv` for each chart, and
-    `files`, texts by name. Deletes the pages of chapters that this report lacks.
+    `index.html`, the others as `<stem>.html`, `search.html`, `data/<chart>.csv` and
+    `figures/<chart>.svg` for each chart, and `files`, texts by name. Deletes the pages of chapters
+    that this report lacks.
 
     A page that would have content that it must not have has the reason in its place. Returns
     these errors, with notebook and cell, by the notebook's stem.
@@ -76,16 +80,16 @@ def write_report(
     pages = {path.stem: f"{path.stem}.html" for path in executed}
     pages[executed[0].stem] = "index.html"
     chapters: list[_Chapter] = []
-    data: dict[str, str] = {}
+    charts: dict[str, str] = {}
     failed: dict[str, GccostError] = {}
     for path in executed:
         try:
             chapter = _Chapter(read_notebook(path), path, pages)
-            _check_names(chapter, data)
+            _check_names(chapter, charts)
         except GccostError as error:
             failed[path.stem] = error
             chapter = _Chapter(incomplete(title_of(path), str(error)), path, pages)
-        data |= dict(chapter.data)
+        charts |= dict(chapter.charts)
         chapters.append(chapter)
     failed |= _broken_links(chapters)
     frame = {
@@ -94,16 +98,17 @@ def write_report(
         "chapters": chapters,
         "files": files,
         "style": _template(STYLE) + _template("style.css"),
-        "script": _template("results.js"),
+        "filters": _template("results.js"),
+        "copying": _template("copy.js"),
+        "searching": _template("search.js"),
     }
     page = PAGES.get_template("page.html")
-    for chapter in chapters:
-        html = page.render(frame, here=chapter, landing=chapter is chapters[0])
-        write_whole(out / chapter.page, html.encode())
-    for name, text in files.items():
+    written: list[_Chapter | _Search] = [*chapters, _Search(chapters)]
+    for here in written:
+        html = page.render(frame, here=here, landing=here is chapters[0])
+        write_whole(out / here.page, html.encode())
+    for name, text in {**files, **charts}.items():
         write_whole(out / name, text.encode())
-    for name, text in data.items():
-        write_whole(out / "data" / f"{name}.csv", text.encode())
     for notebook in paths.NOTEBOOKS.glob("*.ipynb"):
         if notebook.stem not in pages:
             (out / f"{notebook.stem}.html").unlink(missing_ok=True)
@@ -121,20 +126,35 @@ class _Section:
     level: int
 
 
+class _Search:
+    """The page that searches all others."""
+
+    page, title = "search.html", "Search"
+    anchors = frozenset({"content"})
+    has_listings = False
+
+    def __init__(self, chapters: Sequence[_Chapter]) -> None:
+        self.body = _safe(PAGES.get_template("search.html").render(chapters=chapters))
+
+
 class _Chapter:
     """An executed notebook as a page.
 
-    `body` is its HTML, and `data` the name and CSV of each chart. `anchors` are its ids,
-    `headings` the sections of all levels, and `links` the locations of links with their targets.
+    `body` is its HTML, and `charts` the names and texts of its charts' files. `anchors` are its
+    ids, `headings` the sections of all levels, and `links` the locations of links with their
+    targets.
     """
 
     def __init__(self, node: NotebookNode, path: Path, pages: Mapping[str, str]) -> None:
         self.stem, self.page, self.is_whole = path.stem, pages[path.stem], is_whole(node)
         self.anchors: set[str] = {"content"}
         self.headings: list[_Section] = []
+        self.passages: list[Passage] = []
         self.links: list[tuple[str, str, str]] = []
+        self.has_listings = False
         self._pages = pages
-        self.data = list(_prepare_charts(node, path))
+        self.charts = list(_prepare_charts(node, path))
+        self._files = {name for name, _ in self.charts}
         self.body = self._tidied(BeautifulSoup(_rendered(node), "html.parser"), path.name)
 
     @property
@@ -156,6 +176,7 @@ class _Chapter:
         self.anchors.update(_anchor(str(cell["id"])) for cell in cells)
         for cell in cells:
             self._tidy(cell, f"{name}, cell {cell.attrs.pop('data-number') or cell['id']}")
+        self.passages = passages(soup)
         return _safe(str(soup).strip())
 
     def _tidy(self, cell: Tag, location: str) -> None:
@@ -182,6 +203,9 @@ class _Chapter:
         for text in cell.find_all(string=_BEFORE_UNIT):
             if not text.find_parent(["pre", "code"]):
                 text.replace_with(_BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
+        for listing in cell.select(":is(.output, .prose) > .highlight"):
+            _add_class(listing, "listing")
+            self.has_listings = True
         for canvas, drawn in zip(canvases, drawings, strict=True):
             canvas.extend(drawn)
 
@@ -217,7 +241,7 @@ class _Chapter:
         """
         href = str(link["href"])
         parts = urlsplit(href)
-        if parts.scheme in ("http", "https", "mailto"):
+        if parts.scheme in ("http", "https", "mailto") or href in self._files:
             return
         if parts.scheme or parts.netloc:
             raise GccostError(f"this link cannot be followed: {href}", location, "use https")
@@ -227,6 +251,8 @@ class _Chapter:
             file = posixpath.normpath(posixpath.join("notebooks", path))
             if file not in link.get_text():
                 link.insert_after(BeautifulSoup(f" (<code>{escape(file)}</code>)", "html.parser"))
+            elif not link.find("code"):
+                link.wrap(BeautifulSoup("", "html.parser").new_tag("code"))
             link.unwrap()
         elif stem not in self._pages:
             link.unwrap()
@@ -268,7 +294,7 @@ def _note(node: NotebookNode) -> str:
 
 
 def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[tuple[str, str]]:
-    """Number the notebook's pictures, fit SVGs to a page, and give each chart's name and CSV."""
+    """Number the notebook's pictures, fit SVGs to a page, and give the charts' files."""
     chapter = re.match(r"0*(\d+[a-z]?)-", path.stem)
     before = f"{chapter[1]}." if chapter else ""
     number = 0
@@ -284,9 +310,10 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[tuple[str, str]]
             output.metadata["gccost"] = {**about, "number": f"{before}{number}"}
             alt, rows = (data.setdefault(kind, "") for kind in ("text/plain", "text/csv"))
             if _SVG in data:
+                yield f"figures/{about['chart']}.svg", as_file(data[_SVG])
                 data[_SVG] = _drawing(data[_SVG], alt.strip(), location)
             if rows.strip():
-                yield about["chart"], rows
+                yield f"data/{about['chart']}.csv", rows
 
 
 def _rows_shown(text: str) -> list[list[str]]:
@@ -407,12 +434,12 @@ def _add_class(tag: Tag, name: str) -> None:
 
 
 def _check_names(chapter: _Chapter, known: Mapping[str, str]) -> None:
-    """Raise GccostError if a chart has the name of another one with other data."""
-    data = dict(known)
-    for name, rows in chapter.data:
-        if data.setdefault(name, rows) != rows:
+    """Raise GccostError if a chart has the name of another one that differs."""
+    files = dict(known)
+    for name, text in chapter.charts:
+        if files.setdefault(name, text) != text:
             raise GccostError(
-                f"two charts named {name} have different data",
+                f"two charts named {Path(name).stem} differ",
                 f"{chapter.stem}.ipynb",
                 "give one of them another name",
             )

@@ -14,9 +14,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gccost.judging import rounding, rules
+from gccost.judging import agreement, rounding, rules
+from gccost.judging.agreement import Pair
 from gccost.judging.ledger import Row, Tested, by_document, table, verdict_counts
 from gccost.judging.rules import Agrees, Label, Rule
+from gccost.judging.since import Since
 from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
 
@@ -251,6 +253,41 @@ def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup | None:
     )
     page = f"<details><summary>{line}</summary>{whole.html}</details>"
     return Markup(page, f"{line}\n{whole.text}")
+
+
+def changes(since: Since) -> Markup:
+    """What was measured before and now, as a table that opens; what moved comes first."""
+    moved = [pair for pair in since.pairs if _has_moved(pair)]
+    rest = [pair for pair in since.pairs if not _has_moved(pair)]
+    header = ("claim", "on", f"before: {since.before}", f"now: {since.now}", "now ÷ before")
+    whole = tables.table(header, map(_change, (*moved, *rest)), merged={0})
+    found = agreement.frame(since.pairs)
+    outside = int((~found["inside"]).sum())
+    line = (
+        f"Since {since.before}: {outside} of {found['inside'].count()} figures moved beyond their "
+        f"tolerances (by chance up to {agreement.by_chance(found)}), and "
+        f"{found['contradicts'].sum()} of {len(found)} verdicts turned"
+    )
+    opened = " open" if moved else ""
+    page = f"<details{opened}><summary>{line}</summary>{whole.html}</details>"
+    return Markup(page, f"{line}\n{whole.text}")
+
+
+def _change(pair: Pair) -> list[str | Cell]:
+    """A row for a claim on a release: before, now, and the factor between the two."""
+    row: list[str | Cell] = [f"{pair.ours.claim.id}: {pair.ours.words}", pair.ours.toolchain]
+    for each in (pair.theirs, pair.ours):
+        shown = cell(each)
+        row.append(Cell(f"{shown.text} {each.said}", shown.note))
+    if pair.inside is None:
+        return [*row, "–"]
+    beyond = "" if pair.inside else " moved"
+    tolerance = f"tolerance {rounding.times(pair.tolerance)}"
+    return [*row, Cell(f"{rounding.times(pair.factor)}{beyond}", tolerance)]
+
+
+def _has_moved(pair: Pair) -> bool:
+    return pair.inside is False or pair.contradicts
 
 
 # Where the table of machines says of one that it cannot be judged.

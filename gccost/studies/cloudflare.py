@@ -8,7 +8,14 @@ from functools import partial
 from gccost.cases.versions import CLOUDFLARE_GO, TODAY_GO
 from gccost.costs.stacks import GC_AND_LOCKS
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, CyclesWithin, Ratio, SavedOverPrinted, Share
+from gccost.judging.quantities import (
+    Amount,
+    CyclesWithin,
+    Ratio,
+    SavedOverPrinted,
+    Share,
+    ShareOfTime,
+)
 from gccost.judging.rules import ABOUT, About, AtLeast, AtMost, Between, Effect, Shown
 
 LEAST_CPUS = 16  # the fewest that can test the claims about many cores
@@ -67,6 +74,8 @@ def _any_machine() -> Iterator[Claim]:
     yield claim("X25", "48-ps-on-one-cpu", Ratio(many, alone, "cpu_ns"), left)
     smaller = Shown("gctrace divides by the time of 48 Ps, which share one CPU")
     yield claim("X30", off, SavedOverPrinted(many, without), smaller)
+    slower = Shown("one CPU stops all 48 threads")
+    yield claim("X53", off, ShareOfTime(many, "stopped_ms"), slower)
 
 
 def _many_cpus() -> Iterator[Claim]:

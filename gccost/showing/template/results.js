@@ -1,4 +1,5 @@
-// Filters and an order for the ledger. Without a script all of it is there, in its own order.
+// Filters and an order for the ledger, which the page's address keeps: #verdict=holds&text=free.
+// Without a script all of it is there, in its own order.
 (() => {
   const rows = [...document.querySelectorAll("table.ledger > tbody > tr[data-verdict]")];
   if (!rows.length) return;
@@ -6,22 +7,26 @@
   const filters = document.createElement("form");
   filters.className = "filters";
   filters.setAttribute("role", "search");
-  const add = (name, control) => {
+  const add = (words, name, control) => {
     const label = document.createElement("label");
-    label.append(name, control);
+    control.name = name;
+    label.append(words, control);
     filters.append(label);
     control.addEventListener("input", show);
+    control.addEventListener("input", keep);
     return control;
   };
-  const menu = (name, first, values) => {
+  const menu = (words, name, first, values) => {
     const select = document.createElement("select");
     select.append(new Option(first, ""), ...[...new Set(values)].map((each) => new Option(each)));
-    return add(name, select);
+    return add(words, name, select);
   };
-  const document_ = menu("Document", "all", rows.map((row) => row.dataset.document));
-  const verdict = menu("Verdict today", "all", rows.map((row) => row.dataset.verdict));
-  const order = menu("Order", "as on the ledger", ["verdict", "measured ÷ published"]);
-  const text = add("Text", Object.assign(document.createElement("input"), { type: "search" }));
+  const document_ = menu("Document", "document", "all", rows.map((row) => row.dataset.document));
+  const verdict = menu("Verdict today", "verdict", "all", rows.map((row) => row.dataset.verdict));
+  const order = menu("Order", "order", "as on the ledger", ["verdict", "measured ÷ published"]);
+  const box = Object.assign(document.createElement("input"), { type: "search" });
+  const text = add("Text", "text", box);
+  const controls = [document_, verdict, order, text];
   const said = filters.appendChild(document.createElement("output"));
   const factor = (row) => (isNaN(row.dataset.factor) ? Infinity : +row.dataset.factor);
   const orders = {
@@ -50,11 +55,25 @@
     if (order.value || rows.some((row) => row.hidden)) unfold(rows.filter((row) => !row.hidden));
     said.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} claims`;
   }
+  // The address as it would be copied.
+  function keep() {
+    const set = controls.filter((control) => control.value);
+    const state = new URLSearchParams(set.map((control) => [control.name, control.value]));
+    history.replaceState(null, "", `#${state}`);
+  }
   // Rows of a folded table cannot be seen.
   const unfold = (shown) => {
     for (const row of shown) row.closest("details")?.setAttribute("open", "");
   };
   const open = () => {
+    if (location.hash.includes("=")) {
+      const state = new URLSearchParams(location.hash.slice(1));
+      for (const control of controls) {
+        control.value = state.get(control.name) ?? "";
+        if (control.selectedIndex < 0) control.value = ""; // the ledger has no such verdict now
+      }
+      show();
+    }
     const row = rows.find((each) => each.id === decodeURIComponent(location.hash.slice(1)));
     if (!row) return;
     row.querySelector("details").open = true;
