@@ -156,10 +156,12 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
     sources, toolchains or machine have changed, begins a new run.
     """
     from gccost import sitting
+    from gccost.showing.underway import FirstFigures
 
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
-        if not sitting.measure(settings, _say, _progress, sitting.PAGES):
+        figures = FirstFigures(_chosen(only), _say)
+        if not sitting.measure(settings, _say, _progress, sitting.PAGES, figures.show):
             _say("studies that could not be measured are shown from a recorded run")
         failed = _show(settings, opens=opens)
     _end(failed)

@@ -40,11 +40,18 @@ Widths = Mapping[tuple[str, str], float]  # relative half-widths, by claim and r
 # --- Measuring ----------------------------------------------------------------------------
 
 
-def measure(settings: Settings, say: Say, watching: Watching, pages: float = 0.0) -> bool:
+def measure(
+    settings: Settings,
+    say: Say,
+    watching: Watching,
+    pages: float = 0.0,
+    on_round: Callable[[Run], object] = lambda run: None,
+) -> bool:
     """Measure the chosen studies in one campaign; return whether all could be measured.
 
-    Leaves the seconds that the `pages` of the report will take. `watching` shows the progress.
-    Studies whose tools are missing are reported and skipped.
+    Leaves the seconds that the `pages` of the report will take. `watching` shows the progress, and
+    `on_round` is called with the run after each round. Studies whose tools are missing are reported
+    and skipped.
     """
     for line in runs.skipped(paths.runs()):
         say(line)
@@ -54,7 +61,7 @@ def measure(settings: Settings, say: Say, watching: Watching, pages: float = 0.0
         plan = _plan(settings.budget, studies, pages, say, progress)
         try:
             before = half_widths(campaign.find(plan), studies)
-            run = campaign.measure(plan, progress, again=True)
+            run = campaign.measure(plan, progress, again=True, on_round=on_round)
         except MissingTool as error:
             say(str(error))
             return False

@@ -83,6 +83,8 @@ def value(x: float, unit: str) -> str:
 def ends(estimate: Estimate, unit: str) -> str:
     """An interval's ends: "18.1 to 18.8"; empty without one, or if all three read the same."""
     low, high = estimate.low, estimate.high
+    if estimate.n and math.isinf(low) and math.isinf(high):
+        return "no interval yet"
     if not estimate.has_interval or plain(low) == plain(estimate.value) == plain(high):
         return ""
     return f"{bare(low, unit)} to {bare(high, unit)}"

@@ -21,7 +21,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -134,11 +134,17 @@ def why_anew(plan: Plan) -> str:
     return f"{', '.join(changed)}: changed since {newest.name}, so a new run is begun"
 
 
-def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) -> Run:
+def measure(
+    plan: Plan,
+    progress: Progress = unwatched,
+    *,
+    again: bool = False,
+    on_round: Callable[[Run], object] = lambda run: None,
+) -> Run:
     """Measure what a run lacks, and return the run; with `again` add a sitting if it is complete.
 
-    Raises GccostError if nothing can be measured or a write fails. A case that fails is
-    recorded in the run and skipped.
+    `on_round` is called with the run after each round. Raises GccostError if nothing can be
+    measured or a write fails. A case that fails is recorded in the run and skipped.
     """
     if not plan.pool:
         reasons = "; ".join(dict.fromkeys(plan.missing.values()))
@@ -149,7 +155,7 @@ def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) 
     with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
-        _Campaign(run, plan, scratch, progress).measure()
+        _Campaign(run, plan, scratch, progress, on_round).measure()
         return run
 
 
@@ -242,11 +248,19 @@ class _Built(NamedTuple):
 class _Campaign:
     """A session of measuring, until it is finished or interrupted."""
 
-    def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
+    def __init__(
+        self,
+        run: Run,
+        plan: Plan,
+        scratch: Path,
+        progress: Progress,
+        on_round: Callable[[Run], object],
+    ) -> None:
         self.run = run
         self.plan = plan
         self.scratch = scratch
         self.progress = progress
+        self.on_round = on_round
         self.sitting = run.sit(plan.budget.name, plan.measured)
         manifest = run.manifest()
         self.seed: int = manifest["seed"]
@@ -426,6 +440,7 @@ class _Campaign:
                 self.run.append(map(benchfmt.format_line, samples))
                 for sample in samples:
                     self._count(sample)
+        self.on_round(self.run)
 
     def _left(self, number: int, due: Iterable[Job]) -> list[Job]:
         """The samples that a round lacks, in random order."""

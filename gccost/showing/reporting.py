@@ -27,7 +27,6 @@ from gccost.showing.report import write_report
 
 Say = Callable[[str], object]
 
-TITLE = "What automatic cleanup costs"
 PURPOSE = (
     "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
 )
@@ -102,7 +101,8 @@ def _write(executed: list[Path], tell: Say, files: Mapping[str, str]) -> dict[st
     Returns the errors of pages that cannot be shown, by stem.
     """
     outputs = named_outputs(executed[0])
-    failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
+    words = {"title": results.TITLE, "purpose": PURPOSE}
+    failed = write_report(executed, paths.report(), files=files, **words)
     if "answers" in outputs:
         tell(outputs["answers"]["text/plain"])
     tell(f"the report is {os.path.relpath(paths.report() / 'index.html')}")

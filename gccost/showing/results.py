@@ -31,6 +31,7 @@ PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+TITLE = "What automatic cleanup costs"  # the report's
 RESULTS, LEDGER = "00-results", "11-ledger"  # the notebooks that show them
 WILD = "12-in-the-wild"  # shows what was counted in public modules; no study measures that
 STYLE = "results.css"  # of the templates; a notebook's output brings it along
