@@ -86,13 +86,17 @@ class Recording:
     def cpus(self) -> int:
         """The number of CPUs available to the measured programs, limited by any quota."""
         machine = self.manifest["machine"]
-        allowed, quota = int(machine.get("allowed_cpus") or 1), machine.get("cpu_quota")
-        return min(allowed, max(1, int(quota))) if quota else allowed
+        allowed = int(machine.get("allowed_cpus") or 1)
+        quota = machine.get("cpu_quota")
+        if not quota:
+            return allowed
+        return min(allowed, max(1, int(quota)))
 
     @property
     def cores(self) -> int:
         """The number of cores that these CPUs can be threads of, as far as it is known."""
-        return min(self.cpus, int(self.manifest["machine"].get("physical_cores") or self.cpus))
+        known = self.manifest["machine"].get("physical_cores")
+        return min(self.cpus, int(known or self.cpus))
 
     @property
     def system(self) -> str:
@@ -127,20 +131,25 @@ class Recording:
 
         A job of that name with another N is another one, unless memory limited its N.
         """
-        planned, scale = self.run.table(), self.manifest["scale"]
-        known = {name: jobs.scaled(job, scale) for name, job in self.study.jobs.items()}
-        own = {name: planned.get(name, job) for name, job in known.items()}
-        return {
-            name: job | own[name] if job["retained_bytes"] or own[name]["n"] == job["n"] else job
-            for name, job in known.items()
-        }
+        planned = self.run.table()
+        scale = self.manifest["scale"]
+        own = {}
+        for name, job in self.study.jobs.items():
+            scaled = jobs.scaled(job, scale)
+            measured = planned.get(name, scaled)
+            if scaled["retained_bytes"] or measured["n"] == scaled["n"]:
+                scaled = scaled | measured
+            own[name] = scaled
+        return own
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """A row per process (see `samples`), in the order of jobs and rounds, by its job's name."""
         whole = samples.of_run(self.run).frame
-        n = whole["name"].map({name: job["n"] for name, job in self.jobs.items()})
-        whole = whole[(n == 0) | (n == whole["operations"])]
+        numbers = {name: job["n"] for name, job in self.jobs.items()}
+        n = whole["name"].map(numbers)
+        is_usable = (n == 0) | (n == whole["operations"])
+        whole = whole[is_usable]
         order = pd.Index(list(self.jobs)).get_indexer(pd.Index(whole["name"]))
         at = np.lexsort([whole["round"].to_numpy(), order])
         return whole.iloc[at].set_index("name", drop=False).rename_axis(None)
@@ -202,8 +211,9 @@ class Recording:
         return self.recorded
 
     def _has(self, name: str) -> bool:
-        is_profiled = "profile" in self.jobs[name]
-        return bool(len(self.cpu_profiles.get(name, {}) if is_profiled else self.processes(name)))
+        if "profile" in self.jobs[name]:
+            return bool(self.cpu_profiles.get(name))
+        return not self.processes(name).empty
 
     def fewest(self, name: str) -> int:
         """How many processes, or profiles, of a case a figure that is quoted needs."""
@@ -218,13 +228,15 @@ class Recording:
     @cached_property
     def shown(self) -> pd.DataFrame:
         """The processes that a page shows, as in `frame`; `source` says if they are recorded."""
-        own = self.frame.assign(source=costs.RECORDED * self.is_aside, run=self.run.name)
+        source = costs.RECORDED if self.is_aside else ""
+        own = self.frame.assign(source=source, run=self.run.name)
         other = [name for name in self.jobs if self.showing(name) is not self]
         if self.recorded is None or not other:
             return own
         theirs = self.recorded.frame.assign(source=costs.RECORDED, run=self.recorded.run.name)
-        parts = own[~own.index.isin(other)], theirs[theirs.index.isin(other)]
-        return pd.concat(parts) if len(parts[0]) else parts[1]
+        own = own[~own.index.isin(other)]
+        theirs = theirs[theirs.index.isin(other)]
+        return pd.concat([own, theirs]) if len(own) else theirs
 
     # --- Figures ----------------------------------------------------------------------
 
@@ -269,10 +281,10 @@ class Recording:
     def _shares(self, name: str, of: Callable[[Profile], float]) -> pd.DataFrame:
         """A row per profile of a job: its sitting, its share (0 to 1) and its total."""
         sittings = dict(self.processes(name)[["round", "sitting"]].to_numpy())
-        rows = [
-            (sittings.get(number, 1.0), of(profile), profile.total)
-            for number, profile in self.cpu_profiles.get(name, {}).items()
-        ]
+        rows = []
+        for number, profile in self.cpu_profiles.get(name, {}).items():
+            sitting = sittings.get(number, 1.0)
+            rows.append((sitting, of(profile), profile.total))
         return pd.DataFrame(rows, columns=["sitting", "share", "total"]).dropna()
 
     @cached_property

@@ -146,7 +146,9 @@ class _Chapter:
     """
 
     def __init__(self, node: NotebookNode, path: Path, pages: Mapping[str, str]) -> None:
-        self.stem, self.page, self.is_whole = path.stem, pages[path.stem], is_whole(node)
+        self.stem = path.stem
+        self.page = pages[path.stem]
+        self.is_whole = is_whole(node)
         self.anchors: set[str] = {"content"}
         self.headings: list[_Section] = []
         self.passages: list[Passage] = []
@@ -159,7 +161,10 @@ class _Chapter:
 
     @property
     def title(self) -> str:
-        return next((each.title for each in self.headings if each.level == 1), self.stem)
+        for heading in self.headings:
+            if heading.level == 1:
+                return heading.title
+        return self.stem
 
     @property
     def sections(self) -> list[_Section]:
@@ -175,7 +180,8 @@ class _Chapter:
         cells = soup.find_all("div", recursive=False)
         self.anchors.update(_anchor(str(cell["id"])) for cell in cells)
         for cell in cells:
-            self._tidy(cell, f"{name}, cell {cell.attrs.pop('data-number') or cell['id']}")
+            number = cell.attrs.pop("data-number") or cell["id"]
+            self._tidy(cell, f"{name}, cell {number}")
         self.passages = passages(soup)
         return _safe(str(soup).strip())
 
@@ -231,7 +237,8 @@ class _Chapter:
             anchor = f"{_anchor(title)}-{number}"
         self.anchors.add(anchor)
         heading["id"] = anchor
-        self.headings.append(_Section(anchor, title, _HEADINGS.index(heading.name) + 1))
+        level = _HEADINGS.index(heading.name) + 1
+        self.headings.append(_Section(anchor, title, level))
 
     def _link(self, link: Tag, location: str) -> None:
         """Point a link at its target in the report.
@@ -320,7 +327,10 @@ def _rows_shown(text: str) -> list[list[str]]:
     """The rows of a chart's CSV file that its page shows: without runs, which the page names."""
     rows = list(csv.reader(io.StringIO(text)))
     head = rows[0] if rows else []
-    shown = [at for at, column in enumerate(head) if column not in provenance.COLUMNS]
+    shown = []
+    for at, column in enumerate(head):
+        if column not in provenance.COLUMNS:
+            shown.append(at)
     return [[row[at] for at in shown] for row in rows]
 
 
@@ -353,7 +363,8 @@ def _drawing(svg: str, alt: str, location: str) -> str:
     inside = re.sub(r' id="([^"]*)"', lambda at: at[0] if at[1] in used else "", inside)
 
     sides = dict(re.findall(r'\s(width|height)="([\d.]+)', opening))
-    width, height = (float(sides.get(side, 0)) for side in ("width", "height"))
+    width = float(sides.get("width", 0))
+    height = float(sides.get("height", 0))
     opening = re.sub(r'\s(?:id|style|width|height|version|xmlns[\w:]*)="[^"]*"', "", opening)
     if "viewBox" not in opening:
         opening += f' viewBox="0 0 {width:g} {height:g}"'
@@ -364,22 +375,28 @@ def _drawing(svg: str, alt: str, location: str) -> str:
 
 def _check(cell: Tag, location: str) -> None:
     """Raise GccostError for an element that the report must not have."""
-    styled = cell.find(lambda tag: bool(_OUTSIDE.search(str(tag.attrs.values()))))
-    for tag, why, hint in (
-        (cell.select_one(_FORBIDDEN), "is not allowed", "show it as a table, a chart or text"),
-        (
-            cell.select_one(_FETCHED) or styled,
-            "would have to be fetched",
-            "attach the picture to the cell, or display it as an output",
-        ),
-        (
-            cell.select_one(_NO_ALT),
-            "has no alt text",
-            'write ![a description](…), or display the description with it as "text/plain"',
-        ),
-    ):
-        if isinstance(tag, Tag):
-            raise GccostError(f"{str(tag)[:60]} {why}", location, hint)
+    why = "is not allowed"
+    hint = "show it as a table, a chart or text"
+    tag = cell.select_one(_FORBIDDEN)
+    if tag is None:
+        why = "would have to be fetched"
+        hint = "attach the picture to the cell, or display it as an output"
+        tag = cell.select_one(_FETCHED) or _styled_from_outside(cell)
+    if tag is None:
+        why = "has no alt text"
+        hint = 'write ![a description](…), or display the description with it as "text/plain"'
+        tag = cell.select_one(_NO_ALT)
+    if tag is not None:
+        raise GccostError(f"{str(tag)[:60]} {why}", location, hint)
+
+
+def _styled_from_outside(cell: Tag) -> Tag | None:
+    """An element whose style, or another attribute, has an address outside the page."""
+    for tag in cell.find_all(True):
+        for value in tag.attrs.values():
+            if _OUTSIDE.search(str(value)):
+                return tag
+    return None
 
 
 def _format_table(table: Tag) -> None:
@@ -395,7 +412,9 @@ def _format_table(table: Tag) -> None:
             cell.name = "td"
             del cell["scope"]
     caption = table.find("caption")
-    label = _text(caption) if caption else ", ".join(map(_text, table.select("thead th")))
+    label = ", ".join(map(_text, table.select("thead th")))
+    if caption:
+        label = _text(caption)
     about = {"class": "table", "role": "group", "tabindex": "0", "aria-label": label or "table"}
     table.wrap(BeautifulSoup("", "html.parser").new_tag("div", attrs=about))
 
@@ -411,8 +430,11 @@ def _columns(table: Tag) -> Iterable[list[Tag]]:
         for cell in cells:
             while (x, y) in taken:
                 x += 1
-            width, height = (int(str(cell.get(span, "1"))) for span in ("colspan", "rowspan"))
-            taken |= {(x + right, y + down) for right in range(width) for down in range(height)}
+            width = int(str(cell.get("colspan", "1")))
+            height = int(str(cell.get("rowspan", "1")))
+            for right in range(width):
+                for down in range(height):
+                    taken.add((x + right, y + down))
             if cell.name == "th":
                 cell.attrs.setdefault("scope", scope)
             if width == 1:
@@ -447,17 +469,19 @@ def _check_names(chapter: _Chapter, known: Mapping[str, str]) -> None:
 
 def _broken_links(chapters: Sequence[_Chapter]) -> dict[str, GccostError]:
     """The first broken link of each chapter, by its stem; a failed chapter may lack a target."""
-    known = {chapter.stem: {"", *chapter.anchors} for chapter in chapters if chapter.is_whole}
-    return {
-        chapter.stem: GccostError(
-            f"the link to {anchor} has no target in the report",
-            location,
-            "point it to a heading or to the id of a cell that shows something",
-        )
-        for chapter in chapters
-        for location, stem, anchor in reversed(chapter.links)
-        if anchor not in known.get(stem, {anchor})
-    }
+    targets: dict[str, set[str]] = {}
+    for chapter in chapters:
+        if chapter.is_whole:
+            targets[chapter.stem] = {"", *chapter.anchors}
+    broken: dict[str, GccostError] = {}
+    for chapter in chapters:
+        for location, stem, anchor in chapter.links:
+            if stem not in targets or anchor in targets[stem] or chapter.stem in broken:
+                continue
+            problem = f"the link to {anchor} has no target in the report"
+            hint = "point it to a heading or to the id of a cell that shows something"
+            broken[chapter.stem] = GccostError(problem, location, hint)
+    return broken
 
 
 def _safe(html: str) -> Markup:
