@@ -18,6 +18,8 @@ from gccost.stats import Estimate
 
 _UNKNOWN = re.compile(r"\b[nN]a[nN]\b|<NA>")
 _END = re.compile(r"(.+_)?(low|high)")  # the name of a column of intervals' ends
+_WITH_ENDS = re.compile(r"(<td>[^<>()]+) \(([^<>()]+ to [^<>()]+)\)(?=</td>)")
+_UNSEPARATED = re.compile(r"(?<=<t[dh]>)-?\d{4,}(?=\.\d+<|<)")
 _RELEASE = re.compile(r"\b(Go|JDK) (?=\d)")  # no line ends in it
 
 
@@ -181,7 +183,10 @@ def _with_words(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_frame(frame: pd.DataFrame) -> str:
-    """A frame as HTML, with a dash for what does not exist, and without numbers of its rows."""
+    """A frame as HTML, with a dash for what does not exist, and without numbers of its rows.
+
+    An interval stands below its figure, as in a `Cell`, and commas separate thousands.
+    """
     shown = _with_words(visible(frame))
     named = not is_numbered(shown)
     for place, kind in enumerate(shown.dtypes):
@@ -192,6 +197,9 @@ def of_frame(frame: pd.DataFrame) -> str:
     most = pd.options.display.max_rows
     html = shown.to_html(na_rep="–", notebook=True, max_rows=most, index=named)
     html = html.replace(">NaN<", ">–<")  # of an index
+    if "year" not in [*shown.index.names, *shown]:
+        html = _UNSEPARATED.sub(lambda found: f"{int(found[0]):,}", html)
+    html = _WITH_ENDS.sub(r"\1<br><small>\2</small>", html)
     return f'<div class="mathjax_ignore">{html}</div>' if "$" in html else html
 
 
