@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from typing import Any
 
@@ -125,6 +126,9 @@ def test_a_table_separates_thousands_and_has_intervals_below_their_figures():
     for shown in ("<td>1,024<", "<td>235,990.5<", "<td>1.47×<br><small>1.44 to 1.49</small>"):
         assert shown in html
     assert "64 (a few)" in html
+    counts = pd.DataFrame({"n": [2.0, math.nan], "mixed": [3.0, "none"], "ns": [1.0, 1.5]})
+    html = tables.of_frame(counts)
+    assert re.findall("<td>(.*?)</td>", html) == ["2", "3", "1.0", "–", "none", "1.5"]
     assert "<td>1999<" in tables.of_frame(pd.DataFrame({"year": [1999]}))
 
 

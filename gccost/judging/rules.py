@@ -240,7 +240,7 @@ class Occurs(Rule):
         if self.share == 1:
             return Verdict(Label.HOLDS, reason)
         label = Label.HOLDS if p <= 1 - stats.JUDGED else Label.UNDECIDED
-        return Verdict(label, f"{reason} (Fisher's exact test: {_p(p)})")
+        return Verdict(label, f"{reason}; by Fisher's exact test {_p(p)}")
 
 
 @dataclass(frozen=True)

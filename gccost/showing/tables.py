@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
@@ -182,12 +183,29 @@ def _with_words(frame: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
+def _is_whole(column: pd.Series) -> bool:
+    """Whether the floating-point numbers of a column, of which there are some, are whole."""
+    numbers = [value for value in column if isinstance(value, float) and not math.isnan(value)]
+    return bool(numbers) and all(number.is_integer() for number in numbers)
+
+
+def _without_decimals(value: Any) -> Any:
+    """A whole number as an integer; anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def of_frame(frame: pd.DataFrame) -> str:
     """A frame as HTML, with a dash for what does not exist, and without numbers of its rows.
 
-    An interval stands below its figure, as in a `Cell`, and commas separate thousands.
+    An interval stands below its figure, as in a `Cell`. Commas separate thousands, and a column of
+    whole numbers, such as counts, has no decimals.
     """
     shown = _with_words(visible(frame))
+    for place in range(shown.shape[1]):
+        column = shown.iloc[:, place]
+        if _is_whole(column):
+            whole = [_without_decimals(value) for value in column]
+            shown.isetitem(place, np.array(whole, dtype=object))
     named = not is_numbered(shown)
     for place, kind in enumerate(shown.dtypes):
         column = shown.iloc[:, place]
