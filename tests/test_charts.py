@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
+from typing import Any
 
 import matplotlib.pyplot as plt
+import nbformat
 import pandas as pd
 import pytest
 import seaborn as sns
 from bs4 import BeautifulSoup
 
 import gccost
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.showing import drawing, tables
 from gccost.showing.charts import VAGUE
@@ -88,7 +92,7 @@ def test_pointing_at_a_mark_shows_its_row(monkeypatch, x):
         y = "variant" if x == "value" else "value"
         gccost.intervals(sns.scatterplot(data, x=x, y=y), data, x=x, y=y, hue="variant")
     said = [title.get_text() for title in BeautifulSoup(shown[0].svg, "html.parser")("title")]
-    whole, unknown = 'a "b" <c>, size 1: 1.00 (0.900 to 2.00)', "d, size 2: 2.00 (3 processes)"
+    whole, unknown = 'a "b" <c>, size 1: 1.00 (0.900 to 2.00)', "d, size 2: 2 (3 processes)"
     assert sorted(said) == [whole, whole, unknown]
 
 
@@ -112,3 +116,30 @@ def test_a_chart_that_mixes_releases_names_them():
 def test_the_numbers_of_rows_are_not_shown():
     assert "<th>1</th>" not in tables.of_frame(COSTS)
     assert "<th>b</th>" in tables.of_frame(COSTS.set_index("variant"))
+
+
+def test_a_table_separates_thousands_and_has_intervals_below_their_figures():
+    frame = pd.DataFrame(
+        {"bytes": [1024, 64], "ns": ["1.47× (1.44 to 1.49)", "64 (a few)"], "n": [235990.5, 2.0]}
+    )
+    html = tables.of_frame(frame)
+    for shown in ("<td>1,024<", "<td>235,990.5<", "<td>1.47×<br><small>1.44 to 1.49</small>"):
+        assert shown in html
+    assert "64 (a few)" in html
+    counts = pd.DataFrame({"n": [2.0, math.nan], "mixed": [3.0, "none"], "ns": [1.0, 1.5]})
+    html = tables.of_frame(counts)
+    assert re.findall("<td>(.*?)</td>", html) == ["2", "3", "1.0", "–", "none", "1.5"]
+    assert "<td>1999<" in tables.of_frame(pd.DataFrame({"year": [1999]}))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(-64, 550, "under 550"), (150, 190, "170 (150 to 190)"), (math.nan, math.nan, "170 (2 pro")],
+)
+def test_a_price_of_the_first_page_says_what_is_known(low, high, said):
+    cells = nbformat.read(paths.NOTEBOOKS / "00-results.ipynb", as_version=4).cells
+    [source] = [cell.source for cell in cells if cell.id == "added"]
+    of: dict[str, Any] = {"pd": pd, "gccost": gccost}
+    exec(source, of)  # noqa: S102
+    row = {"value": 170.0, "low": low, "high": high, "n": 2 if math.isnan(low) else 9, "source": ""}
+    assert of["known"](row, gccost.number).startswith(said)

@@ -25,6 +25,9 @@ CHANGED = {
     ("C4b", "Go 1.27.4"): "undecided",
     ("X20c", "Go 1.27.4"): "undecided",
     ("W7b", "JDK 25"): "does not hold",
+    # Since 29 November by Fisher's exact test.
+    ("W5", "JDK 11"): "undecided",
+    ("W5", "JDK 25"): "undecided",
 }
 
 

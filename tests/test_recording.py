@@ -22,6 +22,7 @@ from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.ledger import Row
 from gccost.judging.quantities import (
+    AddedRatio,
     Amount,
     CurveDepth,
     Difference,
@@ -75,6 +76,7 @@ def recording(tmp_path_factory) -> Recording:
         (CLAIMS["L3"].quantity, 0.137),
         (Amount(DUMMY, "c_unfreed_drained"), 1_600_000),
         (SavedShare(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
+        (AddedRatio(AUTO, FREE, CLEANUP, FREE), (700 - 80) / (400 - 80)),
         (Difference(AUTO, FREE, "gc_cycles"), 3),
         (Worst((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE))), 700 / 80),
         (

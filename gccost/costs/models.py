@@ -112,6 +112,12 @@ def most_unseen(samples: int, confidence: float = 0.95) -> float:
     return 1 - chance
 
 
+def never_elsewhere(happened: int, samples: int, others: int) -> float:
+    """The two-sided p of Fisher's exact test of an event that other samples never had."""
+    table = np.array([[happened, samples - happened], [0, others]])
+    return float(scipy.stats.fisher_exact(table).pvalue)
+
+
 def standard_error(estimate: Estimate) -> float:
     """The standard error of an estimate's log, from its interval of a normal error; NaN without."""
     if not (estimate.low > 0 and estimate.high < inf):

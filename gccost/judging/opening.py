@@ -120,11 +120,11 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
     for run in reversed(own):
         if not _measured_in(study, run):
             continue
-        lacks = "has only the samples that this study shares with others"
+        lacks = "lacks what only this study measures"
         if any(study.name in sitting["studies"] for sitting in run.manifest()["sittings"]):
             lacks = "is incomplete"
-        opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
-        return f"Your run {run.name} {lacks}, so {_INSTEAD} To complete it: {how}. {opens}"
+        opens = f'gccost.open("{study.name}", run="{run.name}")'
+        return f"Your run {run.name} {lacks}, so {_INSTEAD} {how} completes it; {opens} shows it"
     return f"Your runs do not hold this study, so {_INSTEAD} To measure it: {how}"
 
 

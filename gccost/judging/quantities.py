@@ -137,6 +137,19 @@ class Difference(Of):
         super().__init__(sub, metric, (case, other))
 
 
+class AddedRatio(Of):
+    """What a case adds to its baseline, relative to what another adds to its own."""
+
+    def __init__(
+        self, many: Case, many_base: Case, few: Case, few_base: Case, metric: str = "ns"
+    ) -> None:
+        super().__init__(_added_ratio, metric, (many, many_base, few, few_base))
+
+
+def _added_ratio(many: float, many_base: float, few: float, few_base: float) -> float:
+    return (many - many_base) / (few - few_base)
+
+
 class SavedShare(Of):
     """The share of a case's cost over a baseline that a change saves."""
 
@@ -235,8 +248,9 @@ class ExclusiveEvents(Quantity):
 
     `shown` has a case per place; each of `others` has one for each of the same places.
     The event is a metric over 0 in any sample. The estimate's rounds are the places with
-    samples of every case, and its part is the number of places where another case has
-    the event.
+    samples of every case. Its parts are the number of places where another case has the
+    event, and the chance that the cases differ so much: the least p of Fisher's exact test at
+    a place, times the number of places.
     """
 
     metric: str
@@ -247,6 +261,7 @@ class ExclusiveEvents(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         samples = places = alone = elsewhere = 0
+        least = 1.0
         for place in zip(self.shown, *self.others, strict=True):
             values = [seen.recording.values(seen.name(case), self.metric) for case in place]
             if not all(map(len, values)):
@@ -254,11 +269,16 @@ class ExclusiveEvents(Quantity):
             here, *there = (bool(of_case.any()) for of_case in values)
             samples += len(values[0])
             places += 1
-            alone += here and not any(there)
             elsewhere += any(there)
+            if here and not any(there):
+                alone += 1
+                happened = int((values[0] > 0).sum())
+                tried = sum(map(len, values[1:]))
+                least = min(least, models.never_elsewhere(happened, len(values[0]), tried))
         others = models.exactly(float(elsewhere), samples, places)
+        chance = models.exactly(min(1.0, places * least), samples, places)
         number = float(alone) if places else math.nan
-        return replace(others, value=number, low=number, high=number, parts=(others,))
+        return replace(others, value=number, low=number, high=number, parts=(others, chance))
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,9 @@ def bare(x: float, unit: str) -> str:
 
 
 def value(x: float, unit: str) -> str:
-    """A number with its unit: "2 cycles", "1 cycle", "70.2 %"."""
+    """A number with its unit: "2 cycles", "1 cycle", "70.2 %"; a count has no decimals."""
+    if unit == "number" and float(x).is_integer():
+        return f"{x:,.0f}"
     return bare(x, unit) + (WHOLE[unit][x != 1] if unit in WHOLE else _UNITS[unit])
 
 
@@ -93,5 +95,7 @@ def ends(estimate: Estimate, unit: str) -> str:
 def interval(estimate: Estimate, unit: str) -> str:
     """An estimate with its interval, if it has one: "18.4× (18.1 to 18.8)"."""
     between = ends(estimate, unit)
-    shown = value(estimate.value, unit)
-    return f"{shown} ({between})" if between else shown
+    if not between:
+        return value(estimate.value, unit)
+    shown = plain(estimate.value) if unit == "number" else value(estimate.value, unit)
+    return f"{shown} ({between})"

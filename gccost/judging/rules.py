@@ -105,7 +105,14 @@ class Between(Bounded):
 
 
 def region(low: float, high: float, unit: str) -> str:
-    """The range between two bounds in words; either may be infinite."""
+    """The range between two bounds in words; either may be infinite.
+
+    Bounds that leave room for one whole number are near it: "near 2 cycles".
+    """
+    if unit in rounding.WHOLE and high - low < 1:
+        middle = round((low + high) / 2)
+        if math.isclose(middle, (low + high) / 2, abs_tol=1e-9):
+            return f"near {rounding.value(middle, unit)}"
     least, most = (rounding.value(bound, unit) for bound in (low, high))
     is_whole = unit in rounding.WHOLE
     if high == math.inf:
@@ -208,8 +215,10 @@ class UShaped(Rule):
 class Occurs(Rule):
     """An event of one variant, at heap sizes at which it never happens to the others.
 
-    A random event that was not observed may still be possible. The claim then fails only if
-    the upper confidence bound on the event's probability is at most `share`.
+    An event with a `share` under 1 is random. The claim then holds only if Fisher's exact test
+    tells the variants apart at 99 %, with Bonferroni's correction for the sizes. It fails only if
+    the event was not observed, and the upper confidence bound on its probability is at most
+    `share`.
     """
 
     share: float = 1.0
@@ -220,13 +229,18 @@ class Occurs(Rule):
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         where = f"it happens at {measured.value:.0f} of {measured.rounds} sizes"
         if measured.value < published:
-            most = models.most_unseen(measured.n, 0.99)
+            most = models.most_unseen(measured.n, stats.JUDGED)
             if most > self.share:
                 chance = f"up to {100 * most:.0f} % of its runs could still do so"
                 return Verdict(Label.UNDECIDED, f"{where}; {chance}")
             return Verdict(Label.FAILS, where)
-        there = f"{measured.parts[0].value:.0f}" if measured.parts[0].value else "none"
-        return Verdict(Label.HOLDS, f"{where}, and with the others at {there}")
+        others, p = (part.value for part in measured.parts)
+        there = f"{others:.0f}" if others else "none"
+        reason = f"{where}, and with the others at {there}"
+        if self.share == 1:
+            return Verdict(Label.HOLDS, reason)
+        label = Label.HOLDS if p <= 1 - stats.JUDGED else Label.UNDECIDED
+        return Verdict(label, f"{reason}; by Fisher's exact test {_p(p)}")
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ def intervals(
 
     With x="value" (the default) y is a column of categories, as in `catplot(kind="strip")`:
     each row gets a marker, a bar, and its figure to the right. With y="value" x is a column
-    of numbers, as in `relplot`: each row gets a bar, and each `hue` its name at the right end.
+    of numbers or releases, as in `relplot`: each row gets a bar, and each `hue` its name at the
+    right end. Lines break at releases without a value.
     `label` is a column with other text. `published` has published values with the same key
     columns: hollow diamonds. Set scales and limits before.
 
@@ -139,6 +140,8 @@ def intervals(
         if x == "value":
             _dots(axes, rows, theirs, y, hue, label)
             continue
+        if isinstance(rows[x].dtype, pd.CategoricalDtype):
+            _break_lines(axes)
         ends = _curves(axes, rows, x, hue, label)
         if len(theirs):
             _diamonds(axes, theirs[x], theirs["value"])
@@ -327,6 +330,14 @@ def _curves(
     return ends
 
 
+def _break_lines(axes: Axes) -> None:
+    """Break lines over categories that have no value, such as releases that were not measured."""
+    for line in axes.lines:
+        x, y = (np.asarray(of, dtype=float) for of in line.get_data(orig=False))
+        gaps = np.flatnonzero(np.diff(x) > 1) + 1
+        line.set_data(np.insert(x, gaps, math.nan), np.insert(y, gaps, math.nan))
+
+
 def _diamonds(axes: Axes, x: pd.Series, y: pd.Series) -> None:
     """Published values, hollow and below ours."""
     axes.scatter(x, y, marker="D", s=46, facecolors="none", edgecolors=MUTED, zorder=1)
@@ -474,6 +485,9 @@ def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
         for axis in (axes.xaxis, axes.yaxis):
             if axis.get_scale() == "log":
                 _label_log(axis)
+            elif axis.get_scale() == "symlog":
+                curve: Any = axis.get_transform()
+                _say(axis, f"log above {curve.linthresh:g}")
             elif isinstance(axis.get_major_formatter(), ScalarFormatter):
                 axis.set_major_formatter(FuncFormatter(_plain_tick))
     title = quoting.whole(title) or "Measured values"
@@ -493,11 +507,16 @@ def _label_log(axis: Axis) -> None:
         axis.set_major_locator(_log_ticks(*axis.get_view_interval()))
     axis.set_major_formatter(FuncFormatter(_plain_tick))
     axis.set_minor_formatter(NullFormatter())
+    _say(axis, "log")
+
+
+def _say(axis: Axis, scale: str) -> None:
+    """Name an axis's scale in its label, if it has a label and that does not name one."""
     label = axis.get_label_text()
-    if label.endswith(")") and "log" not in label:
-        axis.set_label_text(f"{label[:-1]}, log)")
-    elif label and "log" not in label:
-        axis.set_label_text(f"{label} (log)")
+    if not label or "log" in label:
+        return
+    named = f"{label[:-1]}, {scale})" if label.endswith(")") else f"{label} ({scale})"
+    axis.set_label_text(named)
 
 
 def _log_ticks(low: float, high: float) -> Locator:

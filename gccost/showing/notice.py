@@ -109,7 +109,7 @@ def _facts(recordings: Sequence[Recording]) -> Iterator[tuple[str, str]]:
     yield "releases", ", ".join(versions.titles(releases))
     yield from _compilers(recordings, releases)
     count = len(_samples(recordings))
-    yield "samples", f"{count} of {'this study' if is_one else 'these studies'}"
+    yield "samples", f"{count:,} of {'this study' if is_one else 'these studies'}"
     yield "measured", effort(run)
     budgets = dict.fromkeys(_finished(recording) for recording in recordings)
     for budget in filter(None, budgets):
@@ -141,7 +141,7 @@ def effort(run: Run) -> str:
     share = in_loops / seconds if seconds else 0.0
     rounded = rounding.plain(round(seconds, 1))
     inside = rounding.percent(share)
-    return f"{len(samples)} samples in {rounded} s ({inside} of it inside timed loops)"
+    return f"{len(samples):,} samples in {rounded} s ({inside} of it inside timed loops)"
 
 
 def _finished(recording: Recording) -> str:

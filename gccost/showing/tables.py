@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from gccost.stats import Estimate
 
 _UNKNOWN = re.compile(r"\b[nN]a[nN]\b|<NA>")
 _END = re.compile(r"(.+_)?(low|high)")  # the name of a column of intervals' ends
+_WITH_ENDS = re.compile(r"(<td>[^<>()]+) \(([^<>()]+ to [^<>()]+)\)(?=</td>)")
+_UNSEPARATED = re.compile(r"(?<=<t[dh]>)-?\d{4,}(?=\.\d+<|<)")
 _RELEASE = re.compile(r"\b(Go|JDK) (?=\d)")  # no line ends in it
 
 
@@ -180,9 +183,29 @@ def _with_words(frame: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
+def _is_whole(column: pd.Series) -> bool:
+    """Whether the floating-point numbers of a column, of which there are some, are whole."""
+    numbers = [value for value in column if isinstance(value, float) and not math.isnan(value)]
+    return bool(numbers) and all(number.is_integer() for number in numbers)
+
+
+def _without_decimals(value: Any) -> Any:
+    """A whole number as an integer; anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def of_frame(frame: pd.DataFrame) -> str:
-    """A frame as HTML, with a dash for what does not exist, and without numbers of its rows."""
+    """A frame as HTML, with a dash for what does not exist, and without numbers of its rows.
+
+    An interval stands below its figure, as in a `Cell`. Commas separate thousands, and a column of
+    whole numbers, such as counts, has no decimals.
+    """
     shown = _with_words(visible(frame))
+    for place in range(shown.shape[1]):
+        column = shown.iloc[:, place]
+        if _is_whole(column):
+            whole = [_without_decimals(value) for value in column]
+            shown.isetitem(place, np.array(whole, dtype=object))
     named = not is_numbered(shown)
     for place, kind in enumerate(shown.dtypes):
         column = shown.iloc[:, place]
@@ -192,6 +215,9 @@ def of_frame(frame: pd.DataFrame) -> str:
     most = pd.options.display.max_rows
     html = shown.to_html(na_rep="–", notebook=True, max_rows=most, index=named)
     html = html.replace(">NaN<", ">–<")  # of an index
+    if "year" not in [*shown.index.names, *shown]:
+        html = _UNSEPARATED.sub(lambda found: f"{int(found[0]):,}", html)
+    html = _WITH_ENDS.sub(r"\1<br><small>\2</small>", html)
     return f'<div class="mathjax_ignore">{html}</div>' if "$" in html else html
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from gccost.cases.versions import DOCUMENT_JDK, TODAY_JDK
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Ratio
-from gccost.judging.rules import AtLeast, AtMost
+from gccost.judging.quantities import AddedRatio, Ratio
+from gccost.judging.rules import AtLeast, AtMost, Shown
 
 # With one Cleaner, by thread and by handle are the same. One thread uses one Cleaner by thread.
 CASES = """
@@ -29,9 +29,17 @@ CASES = """
 def _claims() -> Iterator[Claim]:
     live, arenas, both = "many-live-objects", "arenas", (DOCUMENT_JDK, TODAY_JDK)
     several, newer = "several-cleaners", ("jdk-21", TODAY_JDK)
-    many, few = "ReplaceCleaner/live=1000000/threads=1", "ReplaceCleaner/live=1000/threads=1"
+    many, few = "live=1000000/threads=1", "live=1000/threads=1"
+    grows = AddedRatio(
+        f"ReplaceCleaner/{many}",
+        f"ReplacePlain/{many}",
+        f"ReplaceCleaner/{few}",
+        f"ReplacePlain/{few}",
+    )
     scanned = Ratio("CollectCleaner/live=1000000", "CollectPlain/live=1000000")
-    yield Claim("X18a", live, Ratio(many, few), AtLeast(), both)
+    yield Claim("X18a", live, grows, AtLeast(), both)
+    whole = Ratio(f"ReplaceCleaner/{many}", f"ReplaceCleaner/{few}")
+    yield Claim("X18e", live, whole, Shown("X18a takes the time of plain handles off"), both)
     yield Claim("X18b", live, scanned, AtLeast(), both)
     yield Claim("X18c", arenas, Ratio("OpenConfined", "OpenCleaner"), AtMost(), (TODAY_JDK,))
     yield Claim("X18d", arenas, Ratio("OpenShared", "OpenCleaner"), AtLeast(), (TODAY_JDK,))
