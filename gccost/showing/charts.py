@@ -101,7 +101,8 @@ class Chart:
     @property
     def png(self) -> bytes:
         """The same picture as PNG, for where no SVG can be shown."""
-        raster, dpi = io.BytesIO(), self.figure.dpi
+        raster = io.BytesIO()
+        dpi = self.figure.dpi
         self.figure.set_layout_engine("none")  # what is laid out stays as it is
         with style():
             self.figure.set(facecolor="white")
@@ -143,12 +144,14 @@ def style() -> Any:
 
 def finish(figure: Figure, *, name: str, title: str, alt: str, data: pd.DataFrame) -> Chart:
     """Make a chart of a drawn figure."""
-    vector, dpi = io.StringIO(), figure.dpi
+    vector = io.StringIO()
+    dpi = figure.dpi
     # Not by savefig, which lays out and draws everything once more before it does so.
     with style():
         FigureCanvasSVG(figure).print_svg(vector, metadata={"Date": None, "Creator": None})
     figure.set(dpi=dpi)  # which the canvas changed
-    return Chart(name, title, f"{title}. {alt}", data, _for_a_page(vector.getvalue(), name), figure)
+    svg = _for_a_page(vector.getvalue(), name)
+    return Chart(name, title, f"{title}. {alt}", data, svg, figure)
 
 
 def _for_a_page(svg: str, name: str) -> str:
@@ -192,11 +195,16 @@ def _as_paths(dots: re.Match[str]) -> str:
     paths: list[list[tuple[float, float]]] = []
     for at in re.findall(r' x="([^"]+)" y="([^"]+)"', uses):
         dot = float(at[0]), float(at[1])
-        free = (path for path in paths if all(math.dist(dot, other) >= width for other in path))
-        if (path := next(free, None)) is None:
-            paths.append(path := [])
-        path.append(dot)
+        for path in paths:
+            if all(math.dist(dot, other) >= width for other in path):
+                path.append(dot)
+                break
+        else:
+            paths.append([dot])
     style = f"fill: none; stroke: {colour}; stroke-opacity: {opacity}; stroke-width: {width:g}"
     end = f'"{clip} style="{style}; stroke-linecap: round"/>'
-    each = ("".join(f"M{x:g} {y:g}h0" for x, y in path) for path in paths)
-    return "".join(f'<path d="{points}{end}' for points in each)
+    drawn = ""
+    for path in paths:
+        points = "".join(f"M{x:g} {y:g}h0" for x, y in path)
+        drawn += f'<path d="{points}{end}'
+    return drawn

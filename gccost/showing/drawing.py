@@ -81,7 +81,10 @@ _INKS = {"manual": BLUE, "finali": ORANGE, "leanup": GREEN, "leaner": GREEN, "sl
 
 def _own_ink(name: object) -> str:
     """The ink of a kind of variant; empty if it has none."""
-    return next((ink for part, ink in _INKS.items() if part in str(name)), "")
+    for part, ink in _INKS.items():
+        if part in str(name):
+            return ink
+    return ""
 
 
 def palette(names: Iterable[object]) -> dict[Any, str]:
@@ -133,10 +136,11 @@ def intervals(
     _check(costs, "costs", x, y, hue)
     _check(published, "published", x, y)
     costs = costs.assign(says=_in_words(costs))
-    # The axes right of which there are no others, which name the lines of their row.
-    last = [grid] if isinstance(grid, Axes) else list(grid.axes.reshape(len(grid.axes), -1)[:, -1])
+    place = y if x == "value" else x
+    drawn = [place, hue] if hue else [place]
+    last = _last_axes(grid)
     for axes, rows, theirs in _facets(grid, costs, published):
-        _check_one(rows, [name for name in (y if x == "value" else x, hue) if name])
+        _check_one(rows, drawn)
         if x == "value":
             _dots(axes, rows, theirs, y, hue, label)
             continue
@@ -149,6 +153,14 @@ def intervals(
             name_ends(axes, ends)
 
 
+def _last_axes(grid: sns.FacetGrid | Axes) -> list[Axes]:
+    """The axes right of which there are no others, which name the lines of their row."""
+    if isinstance(grid, Axes):
+        return [grid]
+    rows = grid.axes.reshape(len(grid.axes), -1)
+    return list(rows[:, -1])
+
+
 def _check(frame: pd.DataFrame, name: str, *columns: str | None) -> None:
     for column in filter(None, columns):
         expect(frame, column, f"column of {name}", "gccost.intervals")
@@ -159,7 +171,8 @@ def _check_one(rows: pd.DataFrame, drawn: list[str]) -> None:
     mixed = rows[rows.duplicated(drawn, keep=False)]
     for name in mixed.columns.difference(drawn):
         if _tells_apart(mixed[name]):
-            values = ", ".join(map(str, mixed[name].unique()[:3]))
+            some = mixed[name].unique()[:3]
+            values = ", ".join(map(str, some))
             hint = f"choose one of {values}, or draw a facet for each (row={name!r})"
             raise GccostError(f"values of several {name} meet", "gccost.intervals", hint)
 
@@ -278,8 +291,12 @@ def _dots(
     categories = [text.get_text() for text in axes.get_yticklabels()]
     places = map(float, axes.get_yticks())
     lines = dict(zip(categories, places, strict=True))
-    inks = palette(rows[hue]) if hue else {name: _own_ink(name) or BLUE for name in rows[y]}
-    lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else []
+    lanes: list[object] = []
+    inks = {name: _own_ink(name) or BLUE for name in rows[y]}
+    if hue:
+        inks = palette(rows[hue])
+    if hue and hue != y:
+        lanes += dict.fromkeys(rows[hue])
     rows = _on_lines(rows, y, lines)
     names = rows[hue or y].astype(object)
     rows["ink"] = names.map(inks)
@@ -326,16 +343,21 @@ def _curves(
         end = line.sort_values(x).iloc[-1]
         text = end[label] if label else name
         _, symbol = MARKERS[ink]
-        ends.append((float(end["value"]), f"{symbol} {text}", ink))
+        height = float(end["value"])
+        ends.append((height, f"{symbol} {text}", ink))
     return ends
 
 
 def _break_lines(axes: Axes) -> None:
     """Break lines over categories that have no value, such as releases that were not measured."""
     for line in axes.lines:
-        x, y = (np.asarray(of, dtype=float) for of in line.get_data(orig=False))
+        drawn_x, drawn_y = line.get_data(orig=False)
+        x = np.asarray(drawn_x, dtype=float)
+        y = np.asarray(drawn_y, dtype=float)
         gaps = np.flatnonzero(np.diff(x) > 1) + 1
-        line.set_data(np.insert(x, gaps, math.nan), np.insert(y, gaps, math.nan))
+        x = np.insert(x, gaps, math.nan)
+        y = np.insert(y, gaps, math.nan)
+        line.set_data(x, y)
 
 
 def _diamonds(axes: Axes, x: pd.Series, y: pd.Series) -> None:
@@ -434,7 +456,10 @@ def table(shown: pd.DataFrame, *of: pd.DataFrame) -> None:
         gccost.table(costs.pivot(index="variant", columns="release", values="value"), costs)
     """
     display(shown)
-    if note := _recorded(pd.concat([_keys_of(frame) for frame in of]).drop_duplicates()):
+    keys = [_keys_of(frame) for frame in of]
+    of_cases = pd.concat(keys).drop_duplicates()
+    note = _recorded(of_cases)
+    if note:
         display(Prose(note))
 
 
@@ -455,7 +480,10 @@ def _recorded(data: pd.DataFrame) -> str:
     if len(rows) == len(data):
         return f"*{start}.*"
     keys = _keys(data.drop(columns="source"))
-    named = dict.fromkeys(", ".join(_words(row, keys)) for row in rows.to_dict("records"))
+    named: dict[str, None] = {}
+    for row in rows.to_dict("records"):
+        words = ", ".join(_words(row, keys))
+        named[words] = None
     return f"*{start}: {'; '.join(named)}.*"
 
 
@@ -515,7 +543,9 @@ def _say(axis: Axis, scale: str) -> None:
     label = axis.get_label_text()
     if not label or "log" in label:
         return
-    named = f"{label[:-1]}, {scale})" if label.endswith(")") else f"{label} ({scale})"
+    named = f"{label} ({scale})"
+    if label.endswith(")"):
+        named = f"{label[:-1]}, {scale})"
     axis.set_label_text(named)
 
 
@@ -524,8 +554,10 @@ def _log_ticks(low: float, high: float) -> Locator:
     for subs in ((1, 2, 5), (1,), (1, 1.5, 2, 3, 4, 6, 8)):
         ticks = LogLocator(subs=subs, numticks=9)
         # LogLocator itself puts ticks elsewhere if it has too few.
-        shown = [tick for tick in ticks.tick_values(low, high) if low <= tick <= high]
-        if len(shown) in _TICKS and all(_leading(tick) in subs for tick in shown):
+        drawn = ticks.tick_values(low, high)
+        shown = [tick for tick in drawn if low <= tick <= high]
+        leading = {_leading(tick) for tick in shown}
+        if len(shown) in _TICKS and leading.issubset(subs):
             return ticks
     return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
 
@@ -551,7 +583,8 @@ def alt_text(data: pd.DataFrame) -> str:
     keys = _keys(data)
     listed = [_spoken(row, keys) for row in known.to_dict("records")]
     if len(listed) > _SPOKEN:
-        few = known.sort_values("value").iloc[[0, len(known) // 2, -1]]
+        middle = len(known) // 2
+        few = known.sort_values("value").iloc[[0, middle, -1]]
         listed = [f"{len(known)} values, among them"]
         listed += [_spoken(row, keys) for row in few.to_dict("records")]
     return "A chart of " + "; ".join(listed) + "."
@@ -560,15 +593,20 @@ def alt_text(data: pd.DataFrame) -> str:
 def _tells_apart(column: pd.Series) -> bool:
     """Whether a chart's rows differ in a column, which is a key and no figure."""
     name = str(column.name)
-    if name in _FIGURES or name.endswith(("_low", "_high")) or column.nunique(dropna=False) < 2:
+    if name in _FIGURES or name.endswith(("_low", "_high")):
         return False
-    return not pd.api.types.is_float_dtype(column) or bool((column % 1 == 0).all())
+    if column.nunique(dropna=False) < 2:
+        return False
+    if not pd.api.types.is_float_dtype(column):
+        return True
+    return bool((column % 1 == 0).all())
 
 
 def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
     """A row in words: its keys and its value."""
-    words, value = _words(row, keys), rounding.plain(float(row["value"]))
-    return f"{', '.join(words)}: {value}" if words else value
+    words = ", ".join(_words(row, keys))
+    value = rounding.plain(float(row["value"]))
+    return f"{words}: {value}" if words else value
 
 
 def _words(row: Mapping[Any, Any], keys: Sequence[str]) -> list[str]:
