@@ -49,7 +49,7 @@ func otherSlots(files []*os.File) []*otherSlot {
 	for i, file := range files {
 		slot := &slab[i]
 		slot.file = file
-		runtime.SetFinalizer(slot, func(s *otherSlot) { s.file.Close() })
+		runtime.SetFinalizer(slot, func(s *otherSlot) { s.file.Close() }) // want "not the object"
 		slots = append(slots, slot)
 	}
 	return slots

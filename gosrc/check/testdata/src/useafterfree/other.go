@@ -100,8 +100,8 @@ func (b *otherBuffer) Append(c byte) int {
 	return b.with(func(p *C.otherbuf) C.int { return C.otherbuf_append(p, C.int(c)) })
 }
 
-// Case 30 (harm, missed): C.GoBytes copies the C memory, and nothing uses the object after it has begun.
+// Case 30 (harm, missed at first): C.GoBytes copies the C memory, and nothing uses the object after it has begun.
 
 func (b *otherBuffer) Bytes() []byte {
-	return C.GoBytes(unsafe.Pointer(b.p), C.int(b.size))
+	return C.GoBytes(unsafe.Pointer(b.p), C.int(b.size)) // want "use after free"
 }
