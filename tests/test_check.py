@@ -144,6 +144,12 @@ def test_the_planted_cases_are_those_of_the_table():
         later = (folder / "later.go").read_text(encoding="utf-8")
         assert first.count("\n// Case ") == row.first_cases
         assert later.count("\n// Case ") == row.later_cases
+        other = (folder / "other.go").read_text(encoding="utf-8")
+        assert other.count("\n// Case ") == row.other_cases
+        missed = other.count(", missed") + other.count("(harm, not checked")
+        assert missed == row.other_missed_at_first
+        wrong = missed + other.count("(harmless, reported")
+        assert row.other_cases - wrong == row.other_right_at_first
 
 
 # --- Slow: the program is built -------------------------------------------

@@ -1,19 +1,22 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"go/types"
 	"os"
+	"slices"
 	"strconv"
 )
 
-// ExpensiveSize is rule 4: registering on an object of this size class costs over 1.5 times what it
-// costs on one of 64 bytes.
+// ExpensiveSize is rule 4: registering on an object of a size class under 64 bytes costs over 1.5
+// times what it costs on one of 64 bytes.
 const ExpensiveSize = "expensive-size"
 
 const (
 	baselineSize = 64  // bytes
-	expensive    = 1.5 // times the price of the baseline
+	tooExpensive = 1.5 // times the price of the baseline
 )
 
 // Prices are what an object's finalizer or cleanup costs, by the object's size.
@@ -57,22 +60,57 @@ func (p *Package) expensiveSize(report func(Finding)) {
 		if what, _ := p.refused(r); what != "" {
 			continue // nothing is registered
 		}
-		size, pointerFree := p.SizeOf(r.Type)
-		if size < 0 {
-			p.notChecked(ExpensiveSize, r.Call.Pos(), "the size of "+p.TypeName(r.Type)+" is unknown")
-			continue
+		for _, each := range p.instances(r) {
+			p.expensive(each, report)
 		}
-		if pointerFree && size < tinyBlock {
-			size = tinyBlock
-		}
-		own, known := p.Prices.Of(r.API, Class(size))
-		baseline, measured := p.Prices.Of(r.API, baselineSize)
-		if !known || !measured || Class(size) >= baselineSize || own <= expensive*baseline {
-			continue
-		}
-		what := fmt.Sprintf("expensive size: %d bytes cost %.0f ns an object, %d bytes %.0f ns",
-			Class(size), own, baselineSize, baseline)
-		do := fmt.Sprintf("pad the object to %d bytes: a field `_ [%d]byte`", baselineSize, baselineSize-size)
-		report(p.finding(ExpensiveSize, r, r.Call.Pos(), what, do))
 	}
+}
+
+// instances are a registration for each type that the package gives a generic function which
+// registers on an object of a type parameter; else the registration itself.
+func (p *Package) instances(r *Registration) []*Registration {
+	param, ok := types.Unalias(r.Type).(*types.TypeParam)
+	if !ok || r.in.decl == nil {
+		return []*Registration{r}
+	}
+	var found []*Registration
+	function := p.Info.Defs[r.in.decl.Name]
+	for id, instance := range p.Info.Instances {
+		used, ok := p.Info.Uses[id].(*types.Func)
+		if !ok || used.Origin() != function {
+			continue
+		}
+		each := *r
+		each.Type = instance.TypeArgs.At(param.Index())
+		same := func(other *Registration) bool { return types.Identical(other.Type, each.Type) }
+		if !slices.ContainsFunc(found, same) {
+			found = append(found, &each)
+		}
+	}
+	if len(found) == 0 {
+		return []*Registration{r}
+	}
+	byName := func(a, b *Registration) int { return cmp.Compare(p.TypeName(a.Type), p.TypeName(b.Type)) }
+	slices.SortFunc(found, byName)
+	return found
+}
+
+func (p *Package) expensive(r *Registration, report func(Finding)) {
+	size, pointerFree := p.SizeOf(r.Type)
+	if size < 0 {
+		p.notChecked(ExpensiveSize, r.Call.Pos(), "the size of "+p.TypeName(r.Type)+" is unknown")
+		return
+	}
+	if pointerFree && size < tinyBlock {
+		size = tinyBlock
+	}
+	own, known := p.Prices.Of(r.API, Class(size))
+	baseline, measured := p.Prices.Of(r.API, baselineSize)
+	if !known || !measured || Class(size) >= baselineSize || own <= tooExpensive*baseline {
+		return
+	}
+	what := fmt.Sprintf("expensive size: %d bytes cost %.0f ns an object, %d bytes %.0f ns",
+		Class(size), own, baselineSize, baseline)
+	do := fmt.Sprintf("pad the object to %d bytes: a field `_ [%d]byte`", baselineSize, baselineSize-size)
+	report(p.finding(ExpensiveSize, r, r.Call.Pos(), what, do))
 }

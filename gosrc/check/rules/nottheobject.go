@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 )
 
 // NotTheObject is rule 6: what is registered on is not the start of a heap object of its own, or
@@ -83,7 +84,7 @@ func (p *Package) ofVariable(r *Registration) (what, do string) {
 
 // interior is what an address inside of an object does; empty for its start.
 func (p *Package) interior(r *Registration) (what, do string) {
-	address, ok := p.unconverted(r.Object).(*ast.UnaryExpr)
+	address, ok := p.source(r).(*ast.UnaryExpr)
 	if !ok || address.Op != token.AND {
 		return "", ""
 	}
@@ -115,6 +116,33 @@ func (p *Package) interior(r *Registration) (what, do string) {
 		return "the finalizer of " + part + " runs when the whole object is dead", do
 	}
 	return part + " is not the start of it: a fatal error ends the program", do
+}
+
+// source is the expression that a registration's object comes from: the one value of its local
+// variable, if it is in one.
+func (p *Package) source(r *Registration) ast.Expr {
+	given := p.unconverted(r.Object)
+	v := p.variable(given)
+	if v == nil || v.Parent() == p.Types.Scope() || p.isParam(r.in, v) {
+		return given
+	}
+	values := p.assigned(r.in.outer(), v)
+	if len(values) != 1 {
+		return given
+	}
+	return p.unconverted(values[0])
+}
+
+// isParam reports whether a variable is a parameter of a body, or of the declaration that it is in.
+func (p *Package) isParam(in *body, v *types.Var) bool {
+	var params []*types.Var
+	if in.decl != nil {
+		params = p.declParams(in.decl)
+	}
+	if in.lit != nil {
+		params = append(params, p.params(nil, in.lit.Type)...)
+	}
+	return slices.Contains(params, v)
 }
 
 // isLaterField reports whether a field lies behind the start of its object.

@@ -322,6 +322,15 @@ func (p *Package) cCall(call *ast.CallExpr) string {
 	return name
 }
 
+// cReader is the name of the C function that is called, or of the helper that reads C's memory.
+func (p *Package) cReader(call *ast.CallExpr) string {
+	switch name := p.cName(call); name {
+	case "GoString", "GoStringN", "GoBytes":
+		return name
+	}
+	return p.cCall(call)
+}
+
 func (p *Package) cName(call *ast.CallExpr) string {
 	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok {

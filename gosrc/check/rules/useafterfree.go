@@ -21,7 +21,7 @@ func (p *Package) useAfterFree(report func(Finding)) (functions, found int) {
 		passes, faults := false, false
 		ownNodes(in.block, func(n ast.Node) {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || p.cCall(call) == "" || p.isDead(call) {
+			if !ok || p.cReader(call) == "" || p.isDead(call) {
 				return
 			}
 			if p.cannotStart(in, call) {
@@ -96,7 +96,7 @@ func (p *Package) freedDuring(r *Registration, call *ast.CallExpr, taken path) F
 	registers := map[string]string{"SetFinalizer": "finalizer", "AddCleanup": "cleanup"}[r.API]
 	what := fmt.Sprintf(
 		"use after free: nothing uses %s once C.%s has begun, so the collector may run its %s, which frees %s, during the call",
-		object, p.cCall(call), registers, taken.last().Name(),
+		object, p.cReader(call), registers, taken.last().Name(),
 	)
 	do := fmt.Sprintf("runtime.KeepAlive(%s) after the call", object)
 	if taken.root == nil {
