@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from test_campaign import program
 
 from gccost import processes
 from gccost.cases.versions import CLOUDFLARE_GO, TODAY_GO
-from gccost.judging import ledger
+from gccost.judging import ledger, opening
 from gccost.judging.rules import Label
 from gccost.measuring import builds, sampler, toolchains, tools
 from gccost.measuring.sampler import SampleFailed
+from gccost.notebook import OpenedStudy
 from gccost.run.profiles import read
 from gccost.studies import STUDIES
 
@@ -91,3 +93,11 @@ def test_go_1_10_writes_a_profile_passes_its_tests_and_refuses_an_invalid_count(
     wrong = processes.run([old_program, "-test.bench=Sign", "-test.benchtime=manyx"])
     assert wrong.returncode == 2
     assert "want a number of operations" in wrong.stderr
+
+
+@pytest.mark.parametrize(("aside", "source"), [(True, "recorded"), (False, "")])
+def test_traces_say_whether_they_are_recorded(aside, source):
+    recording = replace(opening.replayed(CLOUDFLARE), is_aside=aside)
+    traces = OpenedStudy(recording).traces
+    assert set(traces["source"]) == {source}
+    assert set(traces["run"]) == {recording.run.name}

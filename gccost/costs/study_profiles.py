@@ -11,7 +11,7 @@ import pandas as pd
 from gccost import paths
 from gccost.cases import published
 from gccost.costs import stacks
-from gccost.costs.costs import COSTS
+from gccost.costs.costs import COSTS, RECORDED
 from gccost.costs.method import Figure, propagate
 from gccost.costs.models import AT, walked
 from gccost.costs.recording import Recording
@@ -174,11 +174,15 @@ class StudyProfiles(StudyCases):
         """A row per GC cycle of the recorded gctraces: its case's keys, and the line's values.
 
         Columns: number, at (s), percent, stopped_ms (the world), clock_ms (in all), cpu_ms,
-        start_mb, live_mb, goal_mb, forced. A trace that cannot be read is named and left out.
+        start_mb, live_mb, goal_mb, forced; source and run, as in costs. A trace that cannot be
+        read is named and left out.
         """
         rows: list[dict[str, Any]] = []
         for name in self.recording.jobs:
-            path = self.recording.showing(name).run.gctrace(name)
+            shown = self.recording.showing(name)
+            is_recorded = shown is not self.recording or self.recording.is_aside
+            source = RECORDED if is_recorded else ""
+            path = shown.run.gctrace(name)
             if not path.exists():
                 continue
             try:
@@ -187,8 +191,9 @@ class StudyProfiles(StudyCases):
                 print(f"a file is left out: {error}")
                 continue
             for cycle in trace.cycles:
-                rows.append({"job": name, **gctrace.values(cycle)})
-        return self._keyed(rows, list(gctrace.VALUES))
+                values = gctrace.values(cycle)
+                rows.append({"job": name, **values, "source": source, "run": shown.run.name})
+        return self._keyed(rows, [*gctrace.VALUES, "source", "run"])
 
     @of_run
     def calls(self, **filters: Any) -> pd.DataFrame:

@@ -281,7 +281,7 @@ def _change(pair: Pair) -> list[str | Cell]:
         shown = cell(each)
         row.append(Cell(f"{shown.text} {each.said}", shown.note))
     if pair.inside is None:
-        return [*row, "–"]
+        return [*row, "not compared"]
     beyond = "" if pair.inside else " moved"
     tolerance = f"tolerance {rounding.times(pair.tolerance)}"
     return [*row, Cell(f"{rounding.times(pair.factor)}{beyond}", tolerance)]
