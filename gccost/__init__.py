@@ -65,7 +65,9 @@ if TYPE_CHECKING:
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import measure, results
     from gccost.notebook import open_study as open
-    from gccost.showing.drawing import chart, intervals, palette, table
+    from gccost.showing.drawing import chart, table
+    from gccost.showing.inks import palette
+    from gccost.showing.intervals import intervals
     from gccost.showing.programs import source
     from gccost.showing.quoting import ns, number, percent, prose, times
     from gccost.showing.reading import read
@@ -102,7 +104,9 @@ _WHERE = {
     "cases.published": "published",
     "judging.simulation": "simulate",
     "notebook": "measure open results runs",
-    "showing.drawing": "chart intervals palette table",
+    "showing.drawing": "chart table",
+    "showing.inks": "palette",
+    "showing.intervals": "intervals",
     "showing.programs": "source",
     "showing.quoting": "ns number percent prose times",
     "showing.reading": "read",

@@ -253,8 +253,10 @@ def agree(name: str) -> None:
     Nearest is a run of the same machine, then of the same model of CPU, then of the machine that
     the chapters show. The tolerance is the 99 % interval of the factor between the two. One figure
     in a hundred lies outside it by chance. The exit code is 1 if more do than chance explains, or
-    if a claim holds in one run and does not hold in the other. Figures of two models of CPU cannot
-    be judged; the exit code is then 0.
+    if a claim holds in one run and does not hold in the other.
+
+    If the recorded run is of another model of CPU, the tolerance is the farthest that a figure of
+    the same kind has moved between recorded machines, and the exit code is 0.
     """
     from gccost.costs import busy, samples
     from gccost.costs.recorded import machine_of
@@ -268,26 +270,26 @@ def agree(name: str) -> None:
     found = agreement(newest, other, _chosen())
     click.echo(f"recorded: {other.name}, {machine_of(other)}")
     click.echo(found.round(3).to_string(index=False, na_rep=""))
-    if not is_of_one_cpu(newest, other):
-        click.echo(
-            f"This run was measured on another CPU, {machine_of(newest)}. The factors between two "
-            "models of CPU cannot be judged."
-        )
-        return
     figures = found["inside"].count()
+    of_one_cpu = is_of_one_cpu(newest, other)
+    if not of_one_cpu:
+        tolerance = "A tolerance is the farthest that such a figure moved between those recorded."
+        if not figures:
+            tolerance = "No two machines are recorded that say how far such a figure moves."
+        click.echo(f"This run was measured on another CPU, {machine_of(newest)}. {tolerance}")
     outside = (~found["inside"]).sum()
-    expected = by_chance(found)
+    expected = f" (by chance up to {by_chance(found)})" if of_one_cpu else ""
     contradictions = found["contradicts"].sum()
     compared = found["value"].count()
     click.echo(
-        f"outside their tolerances: {outside} of {figures} figures (by chance up "
-        f"to {expected}); contradicting the recorded run: {contradictions} of {compared} verdicts; "
-        f"without a figure in your run: {len(found) - compared}"
+        f"outside their tolerances: {outside} of {figures} figures{expected}; contradicting the "
+        f"recorded run: {contradictions} of {compared} verdicts; without a figure in your run: "
+        f"{len(found) - compared}"
     )
     delays = busy.delays(samples.of_run(newest).frame)
     if (delays > busy.BUSY).any():
         click.echo("other programs kept the machine busy; measure while nothing else runs")
-    if outside > expected or contradictions:
+    if of_one_cpu and (outside > by_chance(found) or contradictions):
         sys.exit(1)
 
 

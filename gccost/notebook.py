@@ -27,7 +27,7 @@ from gccost.costs.study_costs import StudyCosts
 from gccost.costs.study_profiles import StudyProfiles
 from gccost.errors import GccostError, MissingTool, expect
 from gccost.judging import leaving_out, ledger, opening
-from gccost.judging.agreement import by_machine
+from gccost.judging.carrying import by_machine, carried, with_others
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.questions import questions
@@ -291,12 +291,24 @@ class Results:
 
     def ledger(self) -> Markup:
         """The ledger as a table that opens into rules, reasons and evidence."""
-        return results_of.ledger(self._rows)
+        return results_of.ledger(with_others(self._rows, self._ledgers))
+
+    @cached_property
+    def _ledgers(self) -> dict[str, list[Row] | str]:
+        return by_machine([*STUDIES.values()])
+
+    def carried(self) -> pd.DataFrame:
+        """How far a figure carries: a row per claim and release that two recorded machines have.
+
+        Columns: id, release, claim; kind ("ratio of times", "ratio of memory", "count", "share or
+        slope"); value, low, high, verdict, machine, run; the same of the other machine (other_value
+        and so on); factor (other_value over value). Samples of two machines are never pooled.
+        """
+        return carried(self._ledgers)
 
     def machines(self) -> Markup | None:
         """The verdicts that several recorded machines have; None if no claim has two."""
-        ledgers = by_machine([*STUDIES.values()])
-        return results_of.machines(ledgers) if ledgers else None
+        return results_of.machines(self._ledgers) if self._ledgers else None
 
     def since_last(self) -> Markup | None:
         """What changed between your newest run's last sitting and those before, or your last run.

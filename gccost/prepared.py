@@ -17,7 +17,7 @@ from gccost.cases.settings import Settings
 from gccost.costs import samples
 from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
-from gccost.judging import opening
+from gccost.judging import carrying, opening
 from gccost.showing import drawing as _drawing  # noqa: F401
 from gccost.studies import STUDIES
 
@@ -29,5 +29,6 @@ with suppress(GccostError):  # the notebooks say what is wrong, each in its plac
         samples.costs_of(recording.run)
     for run in recorded():
         samples.costs_of(run)
+    carrying.by_machine([*STUDIES.values()])  # judges the recorded runs once for all kernels
 
 gc.freeze()  # a collection in a kernel would copy the pages that it shares

@@ -27,7 +27,7 @@ from gccost.costs.recorded import recorded
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging import reference
-from gccost.judging.agreement import by_machine
+from gccost.judging.carrying import by_machine
 from gccost.judging.opening import reference as shown
 from gccost.run import incoming, runs
 from gccost.run.manifest import fingerprint
@@ -412,7 +412,8 @@ def two(folder) -> list[str]:
 
 def test_the_verdicts_of_two_machines_are_next_to_each_other(two):
     lines = gccost.results().machines().text.splitlines()
-    machines = [label.rpartition(" (")[0] for label in re.split("  +", lines[1])[2:]]
+    _, _, *labels, _ = re.split("  +", lines[1].strip())
+    machines = [label.rpartition(" (")[0] for label in labels]
     today = re.compile(r"(?:L1)? +Go 1\.27\.4 +(.*?)  +(.*)")
     told = dict(zip(machines, next(filter(None, map(today.match, lines))).groups(), strict=True))
     assert " holds " in told[two[0]]

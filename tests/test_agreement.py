@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pandas as pd
 import pytest
@@ -91,15 +92,36 @@ def test_two_releases_that_were_exchanged_do_not_agree(tmp_path, agree):
     assert done.exit_code == 1, done.output
 
 
-@pytest.mark.parametrize("factor", [1, 4])
-def test_figures_of_another_cpu_are_shown_and_not_judged(tmp_path, agree, factor):
+@pytest.mark.parametrize("factor", [1, 40])
+def test_figures_of_another_cpu_are_held_to_what_recorded_machines_differ_by(
+    tmp_path, agree, factor
+):
     times_as_slow(tmp_path, factor, like=None)
     done = agree()
     assert done.exit_code == 0
-    assert "cannot be judged" in done.output
-    found = compared(Run(next(tmp_path.glob("2*"))))
-    assert found["inside"].isna().all()
-    assert found.loc[("L1", "Go 1.20.14"), "factor"] == pytest.approx(factor, rel=0.1)
+    assert "A tolerance is the farthest that such a figure moved" in done.output
+    run, studies = Run(next(tmp_path.glob("2*"))), [*STUDIES.values()]
+    found = agreement(run, counterpart(run, studies), studies).set_index(["id", "release"])
+    row = found.loc[("L1", "Go 1.20.14")]
+    assert row["factor"] == pytest.approx(factor, rel=0.1)
+    assert row["inside"] == (factor == 1)
+    assert f"tolerances: {(~found['inside']).sum()} of" in done.output
+    farthest = found["tolerance"].dropna().unique()
+    assert len(farthest) == 1
+    assert farthest > 1.3
+
+
+def test_without_a_second_machine_figures_of_another_cpu_are_not_judged(
+    tmp_path, agree, monkeypatch
+):
+    recorded = recordings.reference()
+    shutil.copytree(recorded.folder, tmp_path / "reference" / recorded.name)
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    times_as_slow(tmp_path, 4, like=None)
+    done = agree()
+    assert done.exit_code == 0
+    assert "No two machines are recorded" in done.output
+    assert compared(Run(next(tmp_path.glob("2*"))))["inside"].isna().all()
 
 
 def test_a_recorded_run_is_chosen_by_its_name(tmp_path, agree):

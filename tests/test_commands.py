@@ -425,7 +425,7 @@ def test_two_profiles_are_merged_as_printed(tmp_path):
 @pytest.mark.slow
 def test_our_own_commands_run_as_printed():
     for command in of_test("test_our_own_commands_run_as_printed"):
-        here = command.replace("data/runs/<run>", "data/reference/20261124T060640-56b2c3")
+        here = command.replace("data/runs/<run>", "data/reference/20261126T114217-4ce902")
         assert run(here, paths.ROOT)
 
 

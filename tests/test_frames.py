@@ -28,6 +28,7 @@ from gccost.costs.method import Figure, Sitting
 from gccost.costs.samples import of_run
 from gccost.errors import GccostError, nearest
 from gccost.judging import ledger, opening
+from gccost.judging.carrying import by_machine, with_others
 from gccost.judging.quantities import Ratio
 from gccost.notebook import OpenedStudy
 from gccost.run import benchfmt
@@ -64,7 +65,7 @@ def synthetic(folder: Path, name: str = "lemire", **more: object) -> OpenedStudy
 
 def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifact_appendix():
     shown = opening.every(STUDIES.values(), Settings("replay"))
-    rows = ledger.shown(shown, STUDIES.values())
+    rows = with_others(ledger.shown(shown, STUDIES.values()), by_machine([*STUDIES.values()]))
     golden = (Path(__file__).parent / "golden" / "ledger.csv").read_text(encoding="utf-8")
     assert ledger.table(rows).to_csv(index=False, lineterminator="\n") == golden
     text = appendix(rows, shown.values())

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from gccost import paths
 from gccost.cases import versions
 from gccost.judging.claims import Study
-from gccost.showing import drawing
+from gccost.showing import drawing, intervals
 from gccost.showing.charts import Chart
 from gccost.studies import STUDIES
 
@@ -144,7 +144,7 @@ def test_an_interval_that_is_cut_ends_in_an_arrowhead():
     )
     axes = plt.figure().subplots()
     axes.set(xlim=(0.8, 2), yticks=[0, 1], yticklabels=rows["variant"])
-    drawing.intervals(axes, rows)
+    intervals.intervals(axes, rows)
     heads = [points.get_offsets()[0] for points in axes.collections if not points.get_clip_on()]
     plt.close("all")
     assert [tuple(map(float, head)) for head in heads] == [(0.8, 0), (3.0, 0)]

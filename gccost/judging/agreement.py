@@ -1,25 +1,22 @@
-"""Does a new run agree with a recorded one? A row for each claim that both can judge.
-
-And the verdicts of all recorded machines, next to each other.
-"""
+"""Does a new run agree with a recorded one? A row for each claim that both can judge."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy  # its parts are loaded when they are used
 
-from gccost.cases import sources
 from gccost.costs import method
-from gccost.costs.recorded import cpu_of, nearest, recorded, words
+from gccost.costs.recorded import cpu_of, nearest
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.errors import nearest as nearest_name
-from gccost.judging import leaving_out, ledger
+from gccost.judging import carrying, leaving_out, ledger
+from gccost.judging.carrying import is_current
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.quantities import Quantity, Ratio, Seen
@@ -44,7 +41,7 @@ def counterpart(run: Run, studies: Iterable[Study], name: str = "") -> Run:
     held = _held(studies, run)
     for fewest in (len(held) / 2, 1):
         for other in candidates:
-            alike = [study for study in held if _are_alike(study, other)]
+            alike = [study for study in held if is_current(study, other)]
             if len(alike) >= max(fewest, 1):
                 return other
     hint = "name one with --run, or record one: gccost add"
@@ -64,14 +61,6 @@ def _held(studies: Iterable[Study], run: Run) -> list[Study]:
     return [study for study in studies if study.name in run.studies]
 
 
-def _are_alike(study: Study, run: Run) -> bool:
-    """Whether a recorded run holds a study, measured with today's programs."""
-    if study.name not in run.studies:
-        return False
-    programs = run.manifest()["programs"]
-    return not sources.changed(study, programs)
-
-
 def is_of_one_cpu(run: Run, other: Run) -> bool:
     """Whether two runs were measured on the same model of CPU, so that figures can be judged."""
     return cpu_of(run.manifest()["machine"]) == cpu_of(other.manifest()["machine"])
@@ -81,10 +70,11 @@ def agreement(run: Run, other: Run, studies: Iterable[Study]) -> pd.DataFrame:
     """A row per claim and release that a run and a recorded one have studied.
 
     `value` is NA where the run has no figure. `factor` is value over recorded value, and
-    `inside` says whether it lies between 1/`tolerance` and `tolerance`, which are the ends of the
-    99 % interval of the factor. They are NA without a value, for what is no ratio of times or
-    memory, and if the two runs are of different CPUs. `contradicts` says that the claim holds in
-    one run and does not hold in the other.
+    `inside` says whether it lies between 1/`tolerance` and `tolerance`. For two runs of one CPU
+    these are the ends of the 99 % interval of the factor. For two CPUs they are the farthest that a
+    figure of the same kind has moved between recorded machines. They are NA without a value, for
+    what is no ratio of times or memory, and if no two machines are recorded. `contradicts` says
+    that the claim holds in one run and does not hold in the other.
     """
     return frame(pairs(run, other, studies))
 
@@ -122,20 +112,24 @@ class Pair(NamedTuple):
 
 def pairs(run: Run, other: Run, studies: Iterable[Study]) -> list[Pair]:
     """A pair for each claim and release of which the other run has a figure."""
+    studies = list(studies)
     held = _held(_held(studies, run), other)
     measured = {study.name: Recording(study, run) for study in held}
     others = {study.name: Recording(study, other) for study in held}
-    is_judged = is_of_one_cpu(run, other)
+    of_one_cpu = is_of_one_cpu(run, other)
+    between = {} if of_one_cpu else carrying.farthest(carrying.by_machine(studies))
     found = []
     own_rows = ledger.rows(measured, held)
     other_rows = ledger.rows(others, held)
     for ours, theirs in zip(own_rows, other_rows, strict=True):
         if not theirs.judged.n:
             continue
+        name = ours.study.name
         tolerance = math.nan
-        if is_judged and ours.judged.n:
-            name = ours.study.name
+        if ours.judged.n and of_one_cpu:
             tolerance = _tolerance(ours, measured[name], others[name])
+        elif ours.judged.n:
+            tolerance = between.get(carrying.kind(ours.claim.quantity), math.nan)
         found.append(Pair(ours, theirs, tolerance))
     return found
 
@@ -192,40 +186,3 @@ def tolerances(recordings: Iterable[Recording]) -> dict[tuple[str, str], float]:
     by_claim = pd.concat(parts).groupby(["id", "release"])
     logs = by_claim["tolerance"].median().astype(float)
     return dict(np.exp(logs))
-
-
-# --- Several recorded machines --------------------------------------------------------
-
-
-def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:
-    """The ledger of each recorded machine, or why it cannot be judged, by the machine in words.
-
-    A study is shown from the machine's newest run that holds it. Test runs, whose N were scaled,
-    are left out, and samples of two machines are never pooled. Empty unless two are recorded.
-    """
-    machines: dict[str, dict[str, Run]] = {}
-    for run in recorded():
-        manifest = run.manifest()
-        if manifest["scale"] == 1:
-            newest = machines.setdefault(manifest["fingerprint"], {})
-            newest.update(dict.fromkeys(run.studies, run))
-    if len(machines) < 2:
-        return {}
-    ledgers: dict[str, list[Row] | str] = {}
-    for fingerprint, runs in machines.items():
-        first, *_ = runs.values()
-        machine = first.manifest()["machine"]
-        cpu = words(machine.get("cpu"))[:40]
-        label = f"{cpu}, {machine.get('allowed_cpus')} CPUs ({fingerprint[:6]})"
-        try:
-            ledgers[label] = _ledger(studies, runs)
-        except Exception as error:  # a stranger's run may break anything
-            ledgers[label] = f"cannot be judged: {type(error).__name__}: {error}"
-    return ledgers
-
-
-def _ledger(studies: Sequence[Study], runs: Mapping[str, Run]) -> list[Row]:
-    """The ledger of the studies that a machine's runs hold."""
-    held = [study for study in studies if study.name in runs]
-    recordings = {study.name: Recording(study, runs[study.name]) for study in held}
-    return ledger.rows(recordings, held)

@@ -13,13 +13,14 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import stats
+from gccost import paths, stats
 from gccost.cases import jobs, published, versions
 from gccost.costs import costs
 from gccost.costs.recording import Recording
 from gccost.judging import rounding
 from gccost.judging.claims import Claim, Study
 from gccost.judging.rules import Agrees, Label, Verdict
+from gccost.run.runs import Run, cached
 from gccost.stats import FEWEST, JUDGED, Estimate
 
 # By how much the number of rounds or sittings is multiplied to see whether more decide a verdict.
@@ -32,8 +33,8 @@ class Row:
 
     `estimate` has the 95 % interval of all samples. The verdict is based on `judged`, the 99 %
     interval. `needed` is the number of further rounds that would decide it if the estimate stays
-    the same; infinite if none would. `is_recorded` says that the row is the recorded run's, next
-    to rows of another run.
+    the same; infinite if none would, NaN if that was not asked. `is_recorded` says that the row is
+    the recorded run's, next to rows of another run.
     """
 
     claim: Claim
@@ -54,6 +55,7 @@ class Row:
     machine: str = ""
     date: str = ""  # on which that run was begun
     also: str = ""  # the ids of other claims that this row tests
+    other: Row | None = None  # the claim's row on another recorded machine
 
     @property
     def toolchain(self) -> str:
@@ -63,6 +65,13 @@ class Row:
     def factor(self) -> float:
         """Measured over published; NaN if either is missing."""
         return math.nan if self.is_bar else self.estimate.value / self.published
+
+    @property
+    def other_over_this(self) -> float:
+        """The figure of the other machine over this one; NaN if there is none."""
+        if self.other is None:
+            return math.nan
+        return over(self.other.estimate.value, self.estimate.value)
 
     @property
     def sized(self) -> bool:
@@ -194,11 +203,32 @@ def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:
 
 def rows(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
     """The ledger's rows for the studies' claims, from recordings by study name."""
-    claims = [(claim, study) for study in studies for claim in study.claims]
-    words = published.by_name("claims", (claim.id for claim, _ in claims))
     ledger = []
-    for claim, study in claims:
-        recording = recordings.get(study.name)
+    for study in studies:
+        ledger += _of_study(study, recordings.get(study.name))
+    return ledger
+
+
+def _of_study(study: Study, recording: Recording | None) -> list[Row]:
+    """The rows of a study's claims; those of a recorded run are judged once."""
+    if recording is None or recording.run.folder.parent != paths.reference():
+        return _judged_now(study, recording)
+    known = _of_recorded(recording.run)
+    if study not in known:
+        known[study] = _judged_now(study, recording)
+    return known[study]
+
+
+@cached
+def _of_recorded(run: Run) -> dict[Study, list[Row]]:
+    """The rows of a recorded run that were judged so far. They rest on no other run."""
+    return {}
+
+
+def _judged_now(study: Study, recording: Recording | None) -> list[Row]:
+    words = published.by_name("claims", (claim.id for claim in study.claims))
+    ledger = []
+    for claim in study.claims:
         for release in claim.releases:
             row = _unjudged(claim, study, release, words)
             ledger.append(_judged(row, recording) if recording else row)
@@ -225,10 +255,10 @@ def _shown(row: Row, recording: Recording | None) -> Row:
     return row if recorded.verdict.label is Label.UNMEASURED else recorded
 
 
-def _unjudged(claim: Claim, study: Study, release: str, published: Mapping[str, Any]) -> Row:
+def _unjudged(claim: Claim, study: Study, release: str, claims: Mapping[str, Any]) -> Row:
     """A claim as data/published/claims.csv has it."""
-    words = published[claim.id]
-    also = [name for name, other in published.items() if other["same_as"] == claim.id]
+    words = claims[claim.id]
+    also = [name for name, other in claims.items() if other["same_as"] == claim.id]
     return Row(
         claim,
         study,
@@ -334,6 +364,15 @@ def _nearer(estimate: Estimate, end: float, factor: float) -> float:
     return value + (end - value) * factor
 
 
+def over(value: float, other: float) -> float:
+    """A value over another one: 1 if they are equal, NaN if only one of them is positive."""
+    if value == other:
+        return 1.0
+    if value > 0 and other > 0:
+        return value / other
+    return math.nan
+
+
 _FRAME = [
     *("id", "release", "claim", "published", *costs.VALUES),
     *("unit", "verdict", "reason", "holds_from", "holds_to", "is_bar", "document"),
@@ -374,11 +413,14 @@ COLUMNS: Mapping[str, str] = {
     "run": "the run that the row is judged from",
     "machine": "the machine of that run",
     "date": "the day on which that run was begun",
+    "other_machine": "another recorded machine that has the figure, by the same programs",
+    "other_estimate": "the figure there",
+    "other_over_estimate": "that figure over the estimate; empty if one of them is not positive",
 }
 """The columns of the ledger as data, and their meaning."""
 _NUMBERS = [
     *("published", "estimate", "low", "high", "over_published", "samples"),
-    *("holds_from", "holds_to"),
+    *("holds_from", "holds_to", "other_estimate", "other_over_estimate"),
 ]
 
 
@@ -390,6 +432,10 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     claims["over_published"] = [row.factor for row in rows]
     for column in ("also", "run", "machine", "date"):
         claims[column] = [str(getattr(row, column)) for row in rows]
+    others = [row.other for row in rows]
+    claims["other_machine"] = [other.machine if other else "" for other in others]
+    claims["other_estimate"] = [other.estimate.value if other else math.nan for other in others]
+    claims["other_over_estimate"] = [row.other_over_this for row in rows]
     claims = claims.reindex(columns=list(COLUMNS))
     written = [name for name in _NUMBERS if name != "samples"]
     claims[written] = claims[written].map(rounding.written)

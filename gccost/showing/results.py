@@ -9,6 +9,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost.judging import agreement, rounding, rules
 from gccost.judging.agreement import Pair
-from gccost.judging.ledger import Row, Tested, by_document, table, verdict_counts
+from gccost.judging.carrying import Ledgers
+from gccost.judging.ledger import Row, Tested, by_document, over, table, verdict_counts
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.judging.since import Since
 from gccost.showing import tables
@@ -225,35 +227,79 @@ def ledger(rows: Sequence[Row]) -> Markup:
     return replace(shown, name="ledger", csv=csv(rows))
 
 
-def machines(ledgers: Mapping[str, Sequence[Row] | str]) -> Markup | None:
-    """The verdicts that several machines have, or why one has none, as a table that opens.
+def machines(ledgers: Ledgers) -> Markup | None:
+    """The figures and verdicts of several machines, or why one has none, as a table that opens.
 
-    A column for each machine. None if no claim was tested on two machines.
+    Two columns for each machine but the first: what it found, and that over the first one's. None
+    if no claim was tested on two machines.
     """
-    cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    by_claim: dict[tuple[str, str], dict[str, Row]] = {}
+    unjudged: dict[str, str] = {}
     for label, rows in ledgers.items():
         if isinstance(rows, str):
-            cells.setdefault(_UNJUDGED, {})[label] = Cell(tables.printable(rows))
+            unjudged[label] = rows
             continue
         for row in rows:
-            if row.verdict.label in (Label.UNMEASURED, Label.UNTESTABLE):
-                continue
-            shown = cell(row)
-            of_claim = cells.setdefault((row.claim.id, row.toolchain), {})
-            of_claim[label] = Cell(f"{shown.text} {row.said}", shown.note)
-    shared = []
-    for tested, by_label in cells.items():
-        if len(by_label) > 1 or tested == _UNJUDGED:
-            shared.append([*tested, *(by_label.get(label, "") for label in ledgers)])
-    if not shared:
+            if row.verdict.label not in (Label.UNMEASURED, Label.UNTESTABLE):
+                by_claim.setdefault((row.claim.id, row.toolchain), {})[label] = row
+    shared = {tested: by_label for tested, by_label in by_claim.items() if len(by_label) > 1}
+    judged = {*chain(*shared.values())}
+    shown = [*(label for label in ledgers if label in judged), *unjudged]
+    if not shown:
         return None
-    whole = tables.table(("claim", "on", *ledgers), shared, merged={0})
+    lines = [_on_each(tested, by_label, shown) for tested, by_label in shared.items()]
+    if unjudged:
+        lines.append(_unjudged(unjudged, shown))
+    first, *others = shown
+    header = ["claim", "on", first]
+    for label in others:
+        header += [label, "÷ first"]
+    whole = tables.table(header, lines, merged={0})
     line = (
-        f"The verdicts of {len(ledgers)} recorded machines, whose samples are never pooled; "
+        f"The verdicts of {len(shown)} recorded machines, whose samples are never pooled; "
         "an empty cell: not measured there"
     )
     page = f"<details><summary>{line}</summary>{whole.html}</details>"
     return Markup(page, f"{line}\n{whole.text}")
+
+
+def _on_each(
+    tested: tuple[str, str], by_label: Mapping[str, Row], shown: Sequence[str]
+) -> list[str | Cell]:
+    """The line of a claim on a release: what each machine has found."""
+    line: list[str | Cell] = [*tested]
+    first, *_ = shown
+    for label in shown:
+        row = by_label.get(label)
+        line.append(_with_verdict(row) if row else "")
+        if label != first:
+            line.append(_times(by_label.get(first), row))
+    return line
+
+
+def _with_verdict(row: Row) -> Cell:
+    """A row's estimate and verdict, with the interval below them."""
+    shown = cell(row)
+    return Cell(f"{shown.text} {row.said}", shown.note)
+
+
+def _times(first: Row | None, other: Row | None) -> str:
+    """The other row's figure over the first one's; empty if one of them is missing."""
+    if first is None or other is None:
+        return ""
+    factor = over(other.estimate.value, first.estimate.value)
+    return rounding.times(factor) if math.isfinite(factor) else ""
+
+
+def _unjudged(unjudged: Mapping[str, str], shown: Sequence[str]) -> list[str | Cell]:
+    """The line that says why machines cannot be judged."""
+    line: list[str | Cell] = ["every claim", "every release"]
+    first, *_ = shown
+    for label in shown:
+        line.append(Cell(tables.printable(unjudged.get(label, ""))))
+        if label != first:
+            line.append("")
+    return line
 
 
 def changes(since: Since) -> Markup:
@@ -277,9 +323,7 @@ def changes(since: Since) -> Markup:
 def _change(pair: Pair) -> list[str | Cell]:
     """A row for a claim on a release: before, now, and the factor between the two."""
     row: list[str | Cell] = [f"{pair.ours.claim.id}: {pair.ours.words}", pair.ours.toolchain]
-    for each in (pair.theirs, pair.ours):
-        shown = cell(each)
-        row.append(Cell(f"{shown.text} {each.said}", shown.note))
+    row += [_with_verdict(pair.theirs), _with_verdict(pair.ours)]
     if pair.inside is None:
         return [*row, "not compared"]
     beyond = "" if pair.inside else " moved"
@@ -289,10 +333,6 @@ def _change(pair: Pair) -> list[str | Cell]:
 
 def _has_moved(pair: Pair) -> bool:
     return pair.inside is False or pair.contradicts
-
-
-# Where the table of machines says of one that it cannot be judged.
-_UNJUDGED = ("every claim", "every release")
 
 
 def csv(rows: Sequence[Row]) -> str:
@@ -325,6 +365,18 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if math.log10(tick).is_integer()]
 
 
+def on_other(row: Row) -> str:
+    """What another recorded machine has found, in words; empty if there is none."""
+    if row.other is None:
+        return ""
+    factor = (
+        f", {rounding.times(row.other_over_this)} this figure"
+        if math.isfinite(row.other_over_this)
+        else ""
+    )
+    return f". {row.other.machine}: {measured_text(row.other)}{factor}"
+
+
 def _rendered(macro: str, text: str, **given: object) -> Markup:
     """A macro of the template as HTML that brings its style along."""
     functions: dict[str, Callable[..., object] | object] = {
@@ -335,6 +387,7 @@ def _rendered(macro: str, text: str, **given: object) -> Markup:
         "holds": Label.HOLDS,
         "ledger_page": LEDGER,
         "holds_if": holds_if,
+        "on_other": on_other,
         "region": region,
         "relative": _RELATIVE,
         "verdict_counts": verdict_counts,
