@@ -2,6 +2,7 @@
 #
 #   BUDGET=tiny|quick|standard|thorough   how long `report` and `measure` measure, in all
 #   ONLY=<study>                          one study instead of all
+#   FIXED=1                               `measure` gives each case the same rounds
 #   GCCOST_RUNS=<folder>                  where the runs are kept (data/runs)
 #   OPEN=1                                open the report in a browser
 #   PYTHON=<command>                      the Python to make .venv with
@@ -43,7 +44,7 @@ replay: setup # the same from the recorded runs: no compiler, no measuring
 
 .PHONY: measure
 measure: setup # measure only: add a sitting to the run in data/runs, or begin a run
-	$(gccost) measure
+	$(gccost) measure $(if $(FIXED),--fixed)
 
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab

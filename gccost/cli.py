@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -132,15 +133,22 @@ def main() -> None:
 @main.command()
 @_budget
 @_only
-def measure(budget_name: str, only: str) -> None:
+@click.option("--fixed", is_flag=True, help="Give each case the same rounds, for a recording.")
+def measure(budget_name: str, only: str, *, fixed: bool) -> None:
     """Add a sitting to your newest run.
 
     A run with the same sources, toolchains and machine gets further samples, and
     narrower intervals. Without such a run, begins one. An interrupted sitting is resumed.
+
+    With --fixed, what is measured does not depend on what was found: the sitting ends when
+    each case has the budget's rounds, whatever time that takes.
     """
     from gccost import sitting
 
-    settings = Settings("measure", budget(budget_name), only)
+    limit = budget(budget_name)
+    if fixed:
+        limit = replace(limit, seconds=0.0)
+    settings = Settings("measure", limit, only)
     if not sitting.measure(settings, _say, _progress):
         sys.exit(1)
 

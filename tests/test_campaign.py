@@ -19,7 +19,7 @@ from conftest import FakeMachine, due
 from faketools import PROGRAM, script, wait_for
 from measured import run_sample
 
-from gccost import paths
+from gccost import paths, sitting
 from gccost.cases import jobs, sources
 from gccost.cases.cases import BUDGETS, OpenQuestion, Rank, Standing, Study
 from gccost.cases.versions import TODAY_GO
@@ -401,6 +401,20 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
             assert set(sampler.taken) == {job["benchmark"] for job in LEMIRE.jobs.values()}
             assert "of 8 verdicts decided" in result.output
         assert f"{len(run.reading().samples)} samples in " in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "because", "rounds"),
+    [(("--fixed",), "each case has its rounds", {3}), ((), "s are spent", None)],
+)
+def test_a_fixed_plan_asks_no_question(sampler: Sampler, monkeypatch, options, because, rounds):
+    open_question = OpenQuestion((next(iter(LEMIRE.jobs)),), 1)
+    monkeypatch.setattr(sitting, "questions", lambda *_: asking(open_question))
+    result = gccost("measure", "--budget=quick", "--only=lemire", *options)
+    assert because in result.output
+    (run,) = runs.all_runs(paths.runs())
+    plan = planning.plan([LEMIRE], BUDGETS["quick"])
+    assert rounds in (None, {*counted(run, plan).values()})
 
 
 # --- the same run, or a new one --------------------------------------------------

@@ -96,6 +96,9 @@ TESTED = {
     ],
     r"python -m gccost re(play|port)": [GCCOST, MAKE],
     r"make [a-z-]+( ONLY=\w*)?( BUDGET=\w+)?": [MAKE],
+    r"make measure BUDGET=standard FIXED=1": [
+        "test_campaign.py::test_a_fixed_plan_asks_no_question"
+    ],
     r".*-m gccost\.saved": ["test_explain.py::test_the_kept_shares_are_those_of_the_recorded_runs"],
     r".*-m pytest .*|scripts/leave-one-out .*": [OURS],
     r"(cd gosrc && |GOMAXPROCS=200 )?go test .*-bench \S.*": [PLAIN],

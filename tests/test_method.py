@@ -88,7 +88,7 @@ def test_the_error_of_a_level_is_the_scatter_of_its_rounds():
     assert np.sqrt(scatter.median()) == pytest.approx(0.04, rel=0.05)
     levels = method.levels(made, "ns", scatter)
     shown = np.log(levels["value"]).var()
-    assert levels["error"].mean() == pytest.approx(shown, rel=0.25)
+    assert levels["variance"].mean() == pytest.approx(shown, rel=0.25)
 
 
 def test_the_scatter_of_one_case_is_shrunk_to_that_of_the_others():

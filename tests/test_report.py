@@ -41,7 +41,7 @@ from gccost.notebook import OpenedStudy, Results
 from gccost.showing import forked
 from gccost.showing.charts import MARKERS, as_file
 from gccost.showing.execute import named_outputs
-from gccost.showing.report import ROWS
+from gccost.showing.report import ROWS, _rows_shown
 from gccost.showing.results import TEMPLATES
 from gccost.showing.results import ledger as ledger_table
 
@@ -279,7 +279,7 @@ def test_every_chart_has_number_alt_text_and_data(report, chapter: BeautifulSoup
     assert "var(" not in drawn  # no page gives it colours
     written = (report / "data" / "lemire-gap.csv").read_text()
     rows = [
-        ",".join(cell.get_text() for cell in row.select("th, td"))
+        ",".join(cell.get_text().replace(",", "") for cell in row.select("th, td"))
         for row in chapter.select("figure")[0].select("tr")
     ]
     *_, run, machine, date = written.splitlines()[0].split(",")
@@ -290,6 +290,13 @@ def test_every_chart_has_number_alt_text_and_data(report, chapter: BeautifulSoup
     assert all(word in svg["aria-label"] for word in ("A finalizer costs", "AddCleanup", "611"))
     assert svg["role"] == "img"  # whose parts no screen reader reads
     assert (report / "ledger.csv").read_text() == FILES["ledger.csv"]
+
+
+def test_the_data_of_a_chart_have_their_thousands_set_apart():
+    text = "live,value,words,run\n100000,1234.5,Go 1.27.4,a\n-5000,999,12e3,a\n"
+    _, *rows = _rows_shown(text)
+    assert rows == [["100,000", "1,234.5", "Go 1.27.4"], ["-5,000", "999", "12e3"]]
+    assert _rows_shown("year,value\n2017,5000\n")[1] == ["2017", "5000"]
 
 
 def test_the_pages_of_the_recorded_runs_are_small_and_their_files_are_there(tmp_path):

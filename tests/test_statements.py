@@ -46,7 +46,7 @@ CHOSEN = (
     "The second goroutine for cleanups starts in a later call of `AddCleanup`",
     "The runtime also collects when the last collection was 120 s ago.",
     "It does not before a first one, nor with `GOGC=off`",
-    "The finalizer of an object that leads back to itself never runs",
+    "If what an object points to leads back to it, its finalizer never runs",
     "The runtime never returns the records of finalizers and cleanups",
     "`SetFinalizer` allocates nothing on the Go heap.",
     "Two cleanups of one object run in the order of registration on Go 1.24",

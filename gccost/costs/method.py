@@ -32,7 +32,7 @@ relatives, and samples without a run have the scatter of their own rounds as pri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, fsum, inf, isfinite, log, nan, sqrt
@@ -313,17 +313,16 @@ def levels(
     scatters: pd.Series,
     statistic: Statistic | None = None,
 ) -> pd.DataFrame:
-    """A row per case and sitting: its value, the variance of that (`error`), and its rounds.
+    """A row per case and sitting: its value, the variance of that, and its rounds.
 
-    The error is of the value's log, but for counts. `scatters` are the variances of rounds, by
-    case.
+    The variance is of the value's log, but for counts. `scatters` are those of rounds, by case.
     """
     chosen = statistic or statistic_of(metric)
     values = chosen(rounds, SITTING)
     sizes = rounds.groupby(SITTING).size()
     factors = sizes.map(lambda size: variance_factor(chosen, size))
     of_case = scatters.reindex(sizes.index.get_level_values(CASE)).to_numpy()
-    return pd.DataFrame({"value": values, "error": factors * of_case, "rounds": sizes})
+    return pd.DataFrame({"value": values, "variance": factors * of_case, "rounds": sizes})
 
 
 # --- Figures --------------------------------------------------------------------------
@@ -413,7 +412,7 @@ class Level(NamedTuple):
     """A row of `levels`."""
 
     value: float
-    error: float
+    variance: float
     rounds: int
 
 
@@ -425,7 +424,7 @@ def of_levels(case: Mapping[float, Level], metric: str, n: int) -> Figure:
     scale = metrics.scale(metric)
     sittings = {}
     for number, level in case.items():
-        value, error = level.value, sqrt(level.error)
+        value, error = level.value, sqrt(level.variance)
         if scale == "rate":
             value = 1 / value
         if scale != "count":
@@ -631,16 +630,16 @@ class Costs:
     def _of_cases(self, metric: str) -> Mapping[str, dict[float, Level]]:
         """The levels of each case, by its name and the sitting."""
         cases: dict[str, dict[float, Level]] = {}
-        for (name, number), value, error, size in self.levels(metric).itertuples():
+        for (name, number), value, variance, size in self.levels(metric).itertuples():
             of_case = cases.setdefault(name, {})
-            of_case[float(number)] = Level(value, error, int(size))
+            of_case[float(number)] = Level(value, variance, int(size))
         return cases
 
     def _alone(self, metric: str) -> Spread:
         """The prior of a single cost by a metric: that of the logs of all costs."""
         table = self.levels(metric)
         table = table[table["rounds"] >= FEWEST]
-        table = table.assign(log=np.log(table["value"]))
+        table = table.assign(value=np.log(table["value"]))
         return of_sittings(table, [CASE])
 
     def _shared(self, scale: str) -> Spread:
@@ -649,7 +648,7 @@ class Costs:
         return of_ratios.times(1 / 2)
 
     def logs(self, scale: str) -> pd.DataFrame:
-        """A row per ratio and sitting: claim, release, sitting, log, error (its variance).
+        """A row per ratio and sitting: claim, release, sitting, value (its log), variance.
 
         Sittings with fewer than three rounds of a side have none.
         """
@@ -658,15 +657,15 @@ class Costs:
             if not _are_alike(metrics.scale(metric), scale):
                 continue
             cases = self.of_cases(metric)
-            below = cases.get(under, {})
-            for number, a in cases.get(over, {}).items():
-                b = below.get(number)
-                if b is None or min(a.rounds, b.rounds) < FEWEST:
+            bottoms = cases.get(under, {})
+            for number, top in cases.get(over, {}).items():
+                bottom = bottoms.get(number)
+                if bottom is None or min(top.rounds, bottom.rounds) < FEWEST:
                     continue
-                ratio = log(a.value / b.value)
-                error = a.error + b.error
-                rows.append((claim, release, number, ratio, error))
-        return pd.DataFrame(rows, columns=["claim", "release", "sitting", "log", "error"])
+                ratio = log(top.value / bottom.value)
+                variance = top.variance + bottom.variance
+                rows.append((claim, release, number, ratio, variance))
+        return pd.DataFrame(rows, columns=["claim", "release", "sitting", "value", "variance"])
 
     def cost(self, name: str, metric: str, relatives: Sequence[Costs] = ()) -> Figure:
         """The cost of a case in each sitting.
@@ -684,20 +683,24 @@ class Costs:
             return replace(own, history=tuple(past))
         centre = own.centre
         past = [figure.at(centre) for figure in past]
-        own = replace(own, history=tuple(past))
         runs = [*relatives] or [self.whole]
-        for run in reversed(runs):  # the nearest that has a prior counts
-            alone = run.alone(metric)
-            if alone.freedom:
-                own = replace(own, alone=alone.times(centre**2))
-            shared = run.shared(scale)
-            if shared.freedom:
-                own = replace(own, shared=shared.times(centre**2))
-        return own
+        alone = _first(run.alone(metric) for run in runs).times(centre**2)
+        shared = _first(run.shared(scale) for run in runs).times(centre**2)
+        return replace(
+            own,
+            history=tuple(past),
+            alone=alone if alone.freedom else own.alone,
+            shared=shared if shared.freedom else own.shared,
+        )
 
     def _sizes(self, metric: str) -> pd.Series:
         """The number of processes of each case with a usable value."""
         return usable(self.samples, metric).groupby(CASE).size()
+
+
+def _first(priors: Iterable[Spread]) -> Spread:
+    """The first prior that could be fitted; NONE if there is none."""
+    return next((prior for prior in priors if prior.freedom), NONE)
 
 
 def _are_alike(scale: str, other: str) -> bool:
@@ -705,14 +708,14 @@ def _are_alike(scale: str, other: str) -> bool:
     return scale == other or {scale, other} == {"time", "rate"}
 
 
-def of_sittings(logs: pd.DataFrame, by: list[str]) -> Spread:
-    """The prior of all figures of a kind: a row per figure and sitting, with its log and error.
+def of_sittings(values: pd.DataFrame, by: list[str]) -> Spread:
+    """The prior of all figures of a kind: a row per figure and sitting, with value and variance.
 
     Figures with fewer than three sittings do not count.
     """
-    groups = logs.groupby(by)
+    groups = values.groupby(by)
     sizes = groups.size()
-    table = pd.DataFrame({"variance": groups["log"].var(), "error": groups["error"].mean()})
+    table = pd.DataFrame({"variance": groups["value"].var(), "error": groups["variance"].mean()})
     table = table[sizes >= FEWEST].astype(float)
     freedom = sizes[sizes >= FEWEST] - 1
     return fitted(table["variance"], freedom, table["error"])
@@ -746,7 +749,7 @@ def of_shares(profiles: Sequence[tuple[str, pd.DataFrame]]) -> Spread:
             continue
         for each in figure.counted:
             rows.append((name, each.value / unit, (each.error / unit) ** 2))
-    table = pd.DataFrame(rows, columns=["name", "log", "error"])
+    table = pd.DataFrame(rows, columns=["name", "value", "variance"])
     return of_sittings(table, ["name"])
 
 

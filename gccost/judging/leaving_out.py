@@ -108,7 +108,7 @@ class _Ratio(NamedTuple):
 
     claim: str
     release: str
-    whole: pd.DataFrame  # by sitting: log, error
+    whole: pd.DataFrame  # by sitting: value (a log), variance
     part: pd.DataFrame
     prior: Spread
 
@@ -178,13 +178,13 @@ def _left_out(ratio: _Ratio, out: tuple[int, ...], recorded: bool) -> _Pair | No
     others = ratio.whole.drop(index=numbers)
     if len(others) < 2:
         return None
-    spread = method.spread(own["log"], own["error"])
-    past = method.spread(others["log"], others["error"])
+    spread = method.spread(own["value"], own["variance"])
+    past = method.spread(others["value"], others["variance"])
     unknown = Spread()
     before = past if recorded else unknown
     of_own = method.variance(spread, before, ratio.prior)
     of_others = method.variance(past, unknown, ratio.prior)
-    return _Pair(_side(own["log"], of_own), _side(others["log"], of_others))
+    return _Pair(_side(own["value"], of_own), _side(others["value"], of_others))
 
 
 def _side(logs: pd.Series, of_one: Spread) -> _Side:

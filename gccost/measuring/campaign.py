@@ -268,8 +268,8 @@ class _Campaign:
         self.failures = plan.failures.copy()
         self.standing = Standing()
         self.built: dict[Build, _Built] = {}
-        # The seconds that a question has had, by its cases.
-        self.had: dict[tuple[str, ...], float] = defaultdict(float)
+        # The seconds that a question had, by its cases.
+        self.seconds_of: dict[tuple[str, ...], float] = defaultdict(float)
         self.start = time.monotonic()
         # Of this sitting's samples, also of those before an interruption.
         self.taken: Counter[tuple[str, int]] = Counter()  # by case and round
@@ -279,17 +279,17 @@ class _Campaign:
             if sample.metrics.get("sitting", 1) == self.sitting:
                 self._count(sample)
         earlier_rounds = [s.metrics.get("round", 0) for s in run.reading().samples.values()]
-        self.last = int(max(earlier_rounds, default=0))
+        self.last_round = int(max(earlier_rounds, default=0))
         own_rounds = [number for _, number in self.taken]
         # This sitting's first round is measured whatever it takes.
-        self.first = min(own_rounds, default=self.last + 1)
+        self.first_round = min(own_rounds, default=self.last_round + 1)
         # After an interruption the last round may be incomplete.
-        self.resumed = max(own_rounds, default=self.first)
+        self.resumed_round = max(own_rounds, default=self.first_round)
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
-        number = self.resumed
-        while due := self._first_rounds():
+        number = self.resumed_round
+        while due := self._lacking_rounds():
             self._round(number, due)
             number += 1
         while True:
@@ -299,20 +299,20 @@ class _Campaign:
                 break
             due = self._with_baselines(chosen)
             for _ in range(self._rounds_at_once(chosen, due)):
-                self._round(self.last + 1, due)
+                self._round(self.last_round + 1, due)
                 for question in chosen:
-                    self.had[question.cases] += self._takes(question.cases)
+                    self.seconds_of[question.cases] += self._takes(question.cases)
         self._finish(self._why(open_questions))
 
     def _rounds_at_once(self, chosen: Sequence[OpenQuestion], due: Sequence[Job]) -> int:
         """The rounds until a verdict can change, as far as a tenth of the time allows them."""
         seconds = self._takes(job["name"] for job in due)
-        allowed = int(self._tenth / (seconds or 1))
+        allowed = int(self._turn / (seconds or 1))
         needed = min(question.rounds for question in chosen)
         return max(1, min(allowed, needed))
 
     @property
-    def _tenth(self) -> float:
+    def _turn(self) -> float:
         """The seconds after which a question waits for the others."""
         return _TENTH * self.plan.budget.seconds
 
@@ -344,7 +344,7 @@ class _Campaign:
     def _still_measured(self) -> list[Job]:
         return [job for name, job in self.plan.pool.items() if self.failures[name] < GIVE_UP]
 
-    def _first_rounds(self) -> list[Job]:
+    def _lacking_rounds(self) -> list[Job]:
         """The jobs that still lack rounds that an estimate needs."""
         if self.spent > self.plan.budget.most:
             return []
@@ -376,7 +376,7 @@ class _Campaign:
         for question in sorted(open_questions, key=self._urgency):
             if chosen and question.rank != chosen[0].rank:
                 break
-            if chosen and self._takes(planned) > self._tenth:
+            if chosen and self._takes(planned) > self._turn:
                 break
             rounds = question.rounds if question.rank is Rank.VERDICT else 1
             takes = rounds * self._takes({*question.cases} - planned)
@@ -389,7 +389,7 @@ class _Campaign:
     def _urgency(self, question: OpenQuestion) -> tuple[bool, Rank, float, float]:
         """What sorts open questions, the most urgent first."""
         takes = question.rounds * self._takes(question.cases)
-        waits = self.had[question.cases] >= self._tenth
+        waits = self.seconds_of[question.cases] >= self._turn
         return waits, question.rank, -question.width, takes
 
     def _takes(self, cases: Iterable[str]) -> float:
@@ -415,16 +415,16 @@ class _Campaign:
 
     def _round(self, number: int, due: Sequence[Job]) -> None:
         """Build the programs, then sample what the round lacks; nothing is built meanwhile."""
-        left = self._left(number, due)
-        self.last = max(self.last, number)
+        lacking = self._lacking(number, due)
+        self.last_round = max(self.last_round, number)
         with writing(self.scratch):
             folder = tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True)
         with folder as name:
             start = time.monotonic()
-            binaries = self._build(left, number)
+            binaries = self._build(lacking, number)
             building = {"build-s": round(time.monotonic() - start, 3)}
-            for job in left:
-                if number != self.first and self.spent > self.plan.budget.most:
+            for job in lacking:
+                if number != self.first_round and self.spent > self.plan.budget.most:
                     break
                 if self.failures[job["name"]] >= GIVE_UP:
                     continue
@@ -436,23 +436,23 @@ class _Campaign:
                     self._failed(job, failure)
                     continue
                 samples[0] = samples[0].with_metrics(building)
-                building = {}  # with the round's first sample
+                building = {}  # it is said with the round's first sample
                 self.run.append(map(benchfmt.format_line, samples))
                 for sample in samples:
                     self._count(sample)
         self.on_round(self.run)
 
-    def _left(self, number: int, due: Iterable[Job]) -> list[Job]:
+    def _lacking(self, number: int, due: Iterable[Job]) -> list[Job]:
         """The samples that a round lacks, in random order."""
         chance = random.Random(f"{self.seed} {number}")
         seen: Counter[str] = Counter()
-        left = []
+        lacking = []
         for job in in_order(due, chance):
             name = job["name"]
             seen[name] += 1
             if seen[name] > self.taken[name, number]:
-                left.append(job)
-        return left
+                lacking.append(job)
+        return lacking
 
     def _say(self, doing: str) -> None:
         if verdicts := self.standing.verdicts:
@@ -460,7 +460,7 @@ class _Campaign:
         seconds = max(self.plan.budget.seconds, self.spent)
         self.progress(self.spent, seconds, doing)
 
-    def _build(self, left: list[Job], number: int) -> dict[Build, Path]:
+    def _build(self, lacking: list[Job], number: int) -> dict[Build, Path]:
         """Build the binaries of a round's samples: one per program, release and layout.
 
         A program that was built in some rounds of this session is built again only if its
@@ -468,7 +468,7 @@ class _Campaign:
         can be built.
         """
         needed: dict[Build, float] = defaultdict(float)  # the seconds of its samples
-        for job in left:
+        for job in lacking:
             seconds = self._takes([job["name"]]) / jobs.processes(job)
             needed[jobs.build(job)] += seconds
         wanted = [what for what, seconds in needed.items() if not self._keeps(what, seconds)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -77,7 +77,8 @@ def _last_axes(grid: sns.FacetGrid | Axes) -> list[Axes]:
     """The axes right of which there are no others, which name the lines of their row."""
     if isinstance(grid, Axes):
         return [grid]
-    rows = grid.axes.reshape(len(grid.axes), -1)
+    count = len(grid.axes)
+    rows = grid.axes.reshape(count, -1)
     return list(rows[:, -1])
 
 
@@ -104,7 +105,11 @@ def _facets(
     if isinstance(grid, Axes):
         yield grid, costs, published
         return
-    names = [name for each in ("_row_var", "_col_var") if (name := getattr(grid, each, None))]
+    names = []
+    for each in ("_row_var", "_col_var"):
+        name = getattr(grid, each, None)
+        if name:
+            names.append(name)
     if not names:
         yield grid.ax, costs, published
     for key, axes in grid.axes_dict.items():
@@ -158,9 +163,10 @@ def _limits(axes: Axes, rows: pd.DataFrame, way: str) -> tuple[float, float]:
     if getattr(axes, f"get_autoscale{way}_on")():
         return -math.inf, math.inf
     first, last = getattr(axes, f"get_{way}lim")()
-    furthest = rows["high"].clip(upper=_FURTHEST * rows["value"])
-    ends = [1.02 * end for end in furthest if math.isfinite(end)]
-    last = max([last, *ends])
+    most = _FURTHEST * rows["value"]
+    for end in rows["high"].clip(upper=most):
+        if math.isfinite(end):
+            last = max(last, 1.02 * end)
     getattr(axes, f"set_{way}lim")(first, last)
     return first, last
 
@@ -196,7 +202,9 @@ def _dots(
     places = map(float, axes.get_yticks())
     lines = dict(zip(categories, places, strict=True))
     lanes: list[object] = []
-    inks = {name: own_ink(name) or BLUE for name in rows[y]}
+    inks = {}
+    for name in rows[y]:
+        inks[name] = own_ink(name) or BLUE
     if hue:
         inks = palette(rows[hue])
     if hue and hue != y:
@@ -213,7 +221,9 @@ def _dots(
     _marks(axes, rows, "x", 34)
     transform = axes.get_yaxis_transform()
     for _, row in rows.iterrows():
-        text = str(row[label]) if label else quoting.figure_of(row)
+        text = quoting.figure_of(row)
+        if label:
+            text = str(row[label])
         ink = row["ink"] if _is_sharp(row) else VAGUE
         _beside(axes, text, row["at"], transform, ink)
     _, right = axes.get_xlim()
@@ -233,12 +243,23 @@ def _on_lines(frame: pd.DataFrame, y: str, lines: Mapping[str, float]) -> pd.Dat
     return frame.assign(at=places).dropna(subset="at")
 
 
+class End(NamedTuple):
+    """The right end of a line: its height, its name, and its colour."""
+
+    y: float
+    text: str
+    ink: str
+
+
 def _curves(
     axes: Axes, rows: pd.DataFrame, x: str, hue: str | None, label: str | None
-) -> list[tuple[float, str, str]]:
+) -> list[End]:
     """A marker and a vertical bar for each row; returns the ends of the lines, for `name_ends`."""
-    inks = palette(rows[hue]) if hue else {}
-    by = rows[hue] if hue else pd.Series("", rows.index)
+    inks: dict[Any, str] = {}
+    by = pd.Series("", rows.index)
+    if hue:
+        by = rows[hue]
+        inks = palette(by)
     ends = []
     for name, line in rows.groupby(by, observed=True, sort=False):
         ink = inks.get(name, BLUE)
@@ -248,7 +269,7 @@ def _curves(
         text = end[label] if label else name
         _, symbol = MARKERS[ink]
         height = float(end["value"])
-        ends.append((height, f"{symbol} {text}", ink))
+        ends.append(End(height, f"{symbol} {text}", ink))
     return ends
 
 
@@ -258,7 +279,8 @@ def _break_lines(axes: Axes) -> None:
         drawn_x, drawn_y = line.get_data(orig=False)
         x = np.asarray(drawn_x, dtype=float)
         y = np.asarray(drawn_y, dtype=float)
-        gaps = np.flatnonzero(np.diff(x) > 1) + 1
+        steps = np.diff(x)
+        gaps = np.flatnonzero(steps > 1) + 1
         x = np.insert(x, gaps, math.nan)
         y = np.insert(y, gaps, math.nan)
         line.set_data(x, y)
@@ -269,16 +291,17 @@ def _diamonds(axes: Axes, x: pd.Series, y: pd.Series) -> None:
     axes.scatter(x, y, marker="D", s=46, facecolors="none", edgecolors=MUTED, zorder=1)
 
 
-def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Name lines (y at their ends, name, colour) right of the axes, without overlaps."""
+def name_ends(axes: Axes, ends: Sequence[End]) -> None:
+    """Name lines right of the axes, without overlaps."""
     labels = []
-    for y, text, ink in ends:
-        if math.isfinite(y):
-            labels.append((_height(axes, y), text, ink))
+    for end in ends:
+        if math.isfinite(end.y):
+            height = _height(axes, end.y)
+            labels.append(end._replace(y=height))
     labels.sort()
-    places = _apart([height for height, *_ in labels])
-    for place, (_, text, ink) in zip(places, labels, strict=True):
-        _beside(axes, text, place, "axes fraction", ink)
+    places = _apart([label.y for label in labels])
+    for place, label in zip(places, labels, strict=True):
+        _beside(axes, label.text, place, "axes fraction", label.ink)
 
 
 def _height(axes: Axes, y: float) -> float:
@@ -293,10 +316,11 @@ def _apart(places: list[float]) -> list[float]:
     """Heights in order, pushed apart until none overlap."""
     for _ in range(50):
         for i in range(1, len(places)):
-            lack = _GAP - (places[i] - places[i - 1])
-            if lack > 1e-6:
-                places[i - 1] -= lack / 2
-                places[i] += lack / 2
+            distance = places[i] - places[i - 1]
+            half = (_GAP - distance) / 2
+            if half > 5e-7:
+                places[i - 1] -= half
+                places[i] += half
     return places
 
 

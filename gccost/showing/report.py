@@ -60,6 +60,8 @@ _STARTS_AS_NUMBER = re.compile(r"[\[(<>≤≥≈~±+−-]*\s?\d")
 _NO_NUMBER = re.compile(r"\d\.\d+\.\d|[^\W\d_]{5,}")
 _NO_FIGURE = ["", "-", "–", "—", "−", "∞", "−∞", "?", "nan", "n/a"]
 
+_LONG_NUMBER = re.compile(r"-?\d{4,}(\.\d+)?")
+
 # The space between a number and its unit, where a line must not break.
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMG]i?B)(?!\w))")
 
@@ -331,7 +333,16 @@ def _rows_shown(text: str) -> list[list[str]]:
     for at, column in enumerate(head):
         if column not in provenance.COLUMNS:
             shown.append(at)
-    return [[row[at] for at in shown] for row in rows]
+    as_written = "year" in head
+    return [[row[at] if as_written else _separated(row[at]) for at in shown] for row in rows]
+
+
+def _separated(text: str) -> str:
+    """A number with its thousands set apart; any other text as it is."""
+    if not _LONG_NUMBER.fullmatch(text):
+        return text
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}{point}{rest}"
 
 
 def _anchor(fragment: str) -> str:

@@ -29,7 +29,8 @@
 //     list of finalizers.
 //   - A guardian never refers to its block: the pair would never be freed. If a C object needs
 //     another one (a statement its connection), its guardian refers to the other's block until
-//     Close.
+//     Close. That one must not lead back, as a connection does that keeps closed statements to
+//     use them again: take the guardian off such a statement.
 //   - A block must not be copied: go vet reports it.
 //
 // # When to use something else
