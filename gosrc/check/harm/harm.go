@@ -7,6 +7,9 @@ package harm
 
 typedef struct { int frees; } thing;
 
+struct declared;
+static struct declared *declared(void) { static char is; return (struct declared *)&is; }
+
 static thing *make_thing(void) { return calloc(1, sizeof(thing)); }
 
 // The block stays, so that a second free, and a use after a free, can be counted.
@@ -41,6 +44,11 @@ func (h *handle) useAlive() int {
 	runtime.KeepAlive(h)
 	return n
 }
+
+// An opaque is a Go object around a C object of which C's headers have the name only.
+type opaque struct{ p *C.struct_declared }
+
+func newOpaque() *opaque { return &opaque{C.declared()} }
 
 func frees(p *C.thing) int { return int(C.frees(p)) }
 

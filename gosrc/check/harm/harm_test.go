@@ -137,6 +137,19 @@ func TestATinyObjectWaitsForItsBlock(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
+func TestAPointerToADeclaredTypeIsNone(t *testing.T) {
+	var live []*opaque
+	nearlyNone := run(func(ran *atomic.Int64) {
+		o := newOpaque()
+		live = append(live, newOpaque()) // in the same block, for the most part
+		runtime.SetFinalizer(o, func(*opaque) { ran.Add(1) })
+	})
+	if nearlyNone > many/10 {
+		t.Errorf("%d ran of %d whose blocks hold another one that stays", nearlyNone, many)
+	}
+	runtime.KeepAlive(live)
+}
+
 // A closure would hold a block of its own next to the object, which AddCleanup of Go 1.26 and later
 // can take for the object.
 var cleaned atomic.Int64

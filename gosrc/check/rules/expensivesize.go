@@ -96,13 +96,11 @@ func (p *Package) instances(r *Registration) []*Registration {
 }
 
 func (p *Package) expensive(r *Registration, report func(Finding)) {
-	size, pointerFree := p.SizeOf(r.Type)
+	// Those without a pointer share blocks of 16 bytes, so a span has as many of them.
+	size, _ := p.SizeOf(r.Type)
 	if size < 0 {
 		p.notChecked(ExpensiveSize, r.Call.Pos(), "the size of "+p.TypeName(r.Type)+" is unknown")
 		return
-	}
-	if pointerFree && size < tinyBlock {
-		size = tinyBlock
 	}
 	own, known := p.Prices.Of(r.API, Class(size))
 	baseline, measured := p.Prices.Of(r.API, baselineSize)

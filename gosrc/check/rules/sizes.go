@@ -178,8 +178,23 @@ func layout(t types.Type, seen map[types.Type]bool) (pointerFree, known bool) {
 			pointerFree, known = pointerFree && free, known && sized
 		}
 		return pointerFree, known
+	case *types.Pointer:
+		return isIncomplete(u.Elem()), true
 	}
 	return false, true
+}
+
+// isIncomplete reports whether a type is one of C's of which the headers have the name only, such as
+// `struct sqlite3;`. A pointer to it is none for Go's collector, nor for its allocator: cgo makes the
+// type a runtime/cgo.Incomplete, whose field marks what is not in Go's heap.
+func isIncomplete(t types.Type) bool {
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok || s.NumFields() != 1 {
+		return false
+	}
+	mark, ok := types.Unalias(s.Field(0).Type()).(*types.Named)
+	return ok && mark.Obj().Name() == "NotInHeap" && mark.Obj().Pkg() != nil &&
+		strings.HasSuffix(mark.Obj().Pkg().Path(), "/sys")
 }
 
 // classes are the sizes in bytes to which Go's allocator rounds small objects; see the runtime's
