@@ -17,7 +17,7 @@ from gccost.cases.settings import Settings
 from gccost.costs import samples
 from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
-from gccost.judging import carrying, opening
+from gccost.judging import carrying, ledger, opening
 from gccost.showing import drawing as _drawing  # noqa: F401
 from gccost.studies import STUDIES
 
@@ -25,10 +25,12 @@ from gccost.studies import STUDIES
 pd.set_option("display.max_columns", 20)
 
 with suppress(GccostError):  # the notebooks say what is wrong, each in its place
-    for recording in opening.every(STUDIES.values(), Settings.read()).values():
-        samples.costs_of(recording.run)
-    for run in recorded():
+    recordings = opening.every(STUDIES.values(), Settings.read())
+    for run in [*(recording.run for recording in recordings.values()), *recorded()]:
         samples.costs_of(run)
-    carrying.by_machine([*STUDIES.values()])  # judges the recorded runs once for all kernels
+    # What is recorded is judged once for all kernels.
+    replayed = {name: each for name, each in recordings.items() if each.mode == "replay"}
+    ledger.rows(replayed, [each.study for each in replayed.values()])
+    carrying.by_machine([*STUDIES.values()])
 
 gc.freeze()  # a collection in a kernel would copy the pages that it shares

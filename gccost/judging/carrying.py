@@ -6,6 +6,7 @@ are never pooled, and no verdict rests on two machines.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -40,8 +41,8 @@ def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:
     """The ledger of each recorded machine, or why it cannot be judged, by the machine in words.
 
     The machine that chapters prefer comes first. A study is judged from the machine's newest run
-    that holds it with today's programs. Test runs, whose N were scaled, are left out. Empty unless
-    two machines have such a run.
+    that holds it with today's programs. Test runs, whose N were scaled, are left out, and so are
+    studies that one machine alone has measured.
     """
     machines: dict[str, dict[str, Run]] = {}
     for run in reversed(recorded()):
@@ -52,6 +53,7 @@ def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:
         runs = machines.setdefault(manifest["fingerprint"], {})
         for study in held:
             runs.setdefault(study.name, run)
+    machines = _shared(machines)
     if len(machines) < 2:
         return {}
     ledgers: dict[str, list[Row] | str] = {}
@@ -63,6 +65,17 @@ def by_machine(studies: Sequence[Study]) -> dict[str, list[Row] | str]:
         except Exception as error:  # a stranger's run may break anything
             ledgers[label] = f"cannot be judged: {type(error).__name__}: {error}"
     return ledgers
+
+
+def _shared(machines: Mapping[str, Mapping[str, Run]]) -> dict[str, dict[str, Run]]:
+    """The runs of each machine by study, of the studies that two machines or more have."""
+    holders = Counter(name for runs in machines.values() for name in runs)
+    shared = {}
+    for fingerprint, runs in machines.items():
+        kept = {name: run for name, run in runs.items() if holders[name] > 1}
+        if kept:
+            shared[fingerprint] = kept
+    return shared
 
 
 def is_current(study: Study, run: Run) -> bool:
