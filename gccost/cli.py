@@ -281,7 +281,7 @@ def agree(name: str) -> None:
     figures = found["inside"].count()
     of_one_cpu = is_of_one_cpu(newest, other)
     if not of_one_cpu:
-        tolerance = "A tolerance is the farthest that such a figure moved between those recorded."
+        tolerance = "A tolerance is how far such a figure moved at most between recorded machines."
         if not figures:
             tolerance = "No two machines are recorded that say how far such a figure moves."
         click.echo(f"This run was measured on another CPU, {machine_of(newest)}. {tolerance}")

@@ -300,9 +300,10 @@ class Results:
     def carried(self) -> pd.DataFrame:
         """How far a figure carries: a row per claim and release that two recorded machines have.
 
-        Columns: id, release, claim; kind ("ratio of times", "ratio of memory", "count", "share or
-        slope"); value, low, high, verdict, machine, run; the same of the other machine (other_value
-        and so on); factor (other_value over value). Samples of two machines are never pooled.
+        Columns: id, release, claim; kind ("ratio of times", "ratio of memory", "count", "another
+        figure"); value, low, high, verdict, machine, run; the same of the other machine
+        (other_value and so on); factor (other_value over value). Samples of two machines are
+        never pooled.
         """
         return carried(self._ledgers)
 

@@ -96,7 +96,7 @@ func (p *Package) instances(r *Registration) []*Registration {
 }
 
 func (p *Package) expensive(r *Registration, report func(Finding)) {
-	// Those without a pointer share blocks of 16 bytes, so a span has as many of them.
+	// Small objects without a pointer share blocks of 16 bytes, so a span has at least as many.
 	size, _ := p.SizeOf(r.Type)
 	if size < 0 {
 		p.notChecked(ExpensiveSize, r.Call.Pos(), "the size of "+p.TypeName(r.Type)+" is unknown")
