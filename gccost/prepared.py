@@ -1,6 +1,6 @@
-"""What kernels share: imported modules and opened studies. Imported by the process they fork from.
+"""What kernels, and processes that make pages, share: imported modules and opened studies.
 
-See `gccost.showing.forked`.
+The process that they fork from imports it: see `gccost.showing.forked`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gccost.costs.recorded import recorded
 from gccost.errors import GccostError
 from gccost.judging import carrying, ledger, opening
 from gccost.showing import drawing as _drawing  # noqa: F401
+from gccost.showing import reporting as _reporting  # noqa: F401
 from gccost.studies import STUDIES
 
 # As in a kernel that imports pandas itself: pandas asks at its import whether it runs in one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -129,6 +130,33 @@ def test_without_fork_a_kernel_is_started_as_usual(run: Callable[..., NotebookNo
     monkeypatch.setattr(forked, "IS_POSSIBLE", False)
     node = run("import os\nos.getppid()")
     assert node.cells[0].outputs[0].data["text/plain"] == str(os.getpid())
+
+
+def half(number: int) -> float:
+    return number / 2
+
+
+def parent(number: int) -> int:
+    return os.getppid()
+
+
+def die(number: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse(number: int) -> None:
+    raise GccostError(f"there is no {number}", "here", "count anew")
+
+
+def test_pages_are_made_by_processes_that_come_from_the_same_one(run: Callable[..., NotebookNode]):
+    (cell,) = run("import os\nos.getppid()").cells
+    assert forked.each(half, range(5), at_once=2) == [0, 0.5, 1, 1.5, 2]
+    (number,) = forked.each(parent, [0])
+    assert cell.outputs[0].data["text/plain"] == str(number)
+    with pytest.raises(GccostError, match="die: a process ended too early"):
+        forked.each(die, [0])
+    with pytest.raises(GccostError, match="here: there is no 7"):
+        forked.each(refuse, [7])
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from gccost import paths
 from gccost.cases import versions
@@ -42,7 +42,7 @@ def sources(program: str) -> list[Path]:
 
     The tests of imported packages are not part of the program.
     """
-    ours = _packages()
+    ours = _modules()
     folder, main_package = module(program), paths.GOSRC / program
     files = set()
     if folder != paths.GOSRC:
@@ -58,20 +58,30 @@ def sources(program: str) -> list[Path]:
                 continue
             files.add(file)
             for path in _STRING.findall(file.read_text(encoding="utf-8")):
-                if path in ours and ours[path] not in packages:
-                    packages.append(ours[path])
+                imported = _folder_of(path, ours)
+                if imported and imported not in packages:
+                    packages.append(imported)
     return [paths.GOSRC / "go.mod", *sorted(files)]
 
 
-def _packages() -> dict[str, Path]:
-    """The folders of the packages in gosrc/, by import path."""
+def _modules() -> dict[str, Path]:
+    """The folders of our Go modules, gosrc/ and those in it, by name."""
     folders = {}
-    for go_mod in paths.GOSRC.rglob("go.mod"):
+    for go_mod in (paths.GOSRC / "go.mod", *paths.GOSRC.glob("*/go.mod")):
         name = go_mod.read_text(encoding="utf-8").split()[1]
-        for file in go_mod.parent.rglob("*.go"):
-            path = PurePosixPath(name, file.parent.relative_to(go_mod.parent))
-            folders[str(path)] = file.parent
+        folders[name] = go_mod.parent
     return folders
+
+
+def _folder_of(path: str, ours: Mapping[str, Path]) -> Path | None:
+    """The folder of a package of ours with this import path; None if it is none of ours."""
+    for name, module_folder in ours.items():
+        if path != name and not path.startswith(f"{name}/"):
+            continue
+        folder = module_folder / path.removeprefix(name).removeprefix("/")
+        if any(folder.glob("*.go")):
+            return folder
+    return None
 
 
 def hash_of_go(programs: list[str]) -> str:

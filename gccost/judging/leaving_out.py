@@ -8,7 +8,7 @@ and ratios that were never recorded, and several sittings left out together, are
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -103,18 +103,25 @@ def _first(processes: pd.DataFrame, rounds: int) -> pd.DataFrame:
     return processes[number <= rounds]
 
 
+class _Log(NamedTuple):
+    """The log of a ratio in a sitting, and its variance."""
+
+    value: float
+    variance: float
+
+
 class _Ratio(NamedTuple):
     """A claim's ratio: whole sittings, their first rounds, and the prior that others show."""
 
     claim: str
     release: str
-    whole: pd.DataFrame  # by sitting: value (a log), variance
-    part: pd.DataFrame
+    whole: Mapping[int, _Log]  # by sitting
+    part: Mapping[int, _Log]
     prior: Spread
 
     @property
     def sittings(self) -> list[int]:
-        return list(self.whole.index.intersection(self.part.index))
+        return [number for number in self.whole if number in self.part]
 
 
 def _ratios(costs: Costs, part: Costs) -> Iterator[_Ratio]:
@@ -129,9 +136,13 @@ def _ratios(costs: Costs, part: Costs) -> Iterator[_Ratio]:
             claim, release = map(str, key)
             is_other = (logs["claim"] != claim) | (logs["release"] != release)
             prior = method.of_sittings(logs[is_other], keys)
-            whole = whole.set_index("sitting")
-            first = of_part[key].set_index("sitting")
-            yield _Ratio(claim, versions.title(release), whole, first, prior)
+            first = _by_sitting(of_part[key])
+            yield _Ratio(claim, versions.title(release), _by_sitting(whole), first, prior)
+
+
+def _by_sitting(logs: pd.DataFrame) -> dict[int, _Log]:
+    columns = (logs["sitting"], logs["value"], logs["variance"])
+    return {number: _Log(value, variance) for number, value, variance in zip(*columns, strict=True)}
 
 
 def _sets(numbers: list[int], size: int) -> Iterator[tuple[int, ...]]:
@@ -173,22 +184,26 @@ class _Pair(NamedTuple):
 
 def _left_out(ratio: _Ratio, out: tuple[int, ...], recorded: bool) -> _Pair | None:
     """What the sittings that are left out show; None if too few others are left."""
-    numbers = list(out)
-    own = ratio.part.loc[numbers]
-    others = ratio.whole.drop(index=numbers)
+    own = [ratio.part[number] for number in out]
+    others = [log for number, log in ratio.whole.items() if number not in out]
     if len(others) < 2:
         return None
-    spread = method.spread(own["value"], own["variance"])
-    past = method.spread(others["value"], others["variance"])
+    spread = _spread(own)
+    past = _spread(others)
     unknown = Spread()
     before = past if recorded else unknown
     of_own = method.variance(spread, before, ratio.prior)
     of_others = method.variance(past, unknown, ratio.prior)
-    return _Pair(_side(own["value"], of_own), _side(others["value"], of_others))
+    return _Pair(_side(own, of_own), _side(others, of_others))
 
 
-def _side(logs: pd.Series, of_one: Spread) -> _Side:
-    mean = float(logs.mean())
+def _spread(logs: Sequence[_Log]) -> Spread:
+    values = [log.value for log in logs]
+    return method.spread(values, [log.variance for log in logs])
+
+
+def _side(logs: Sequence[_Log], of_one: Spread) -> _Side:
+    mean = float(np.mean([log.value for log in logs]))
     of_mean = of_one.times(1 / len(logs))
     return _Side(mean, of_mean)
 

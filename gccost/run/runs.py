@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -146,17 +146,12 @@ class Run:
         return sorted(name for name in names if recorded.get(name) != digests.get(name))
 
     def _digests(self) -> dict[str, str]:
-        contents: dict[str, bytes] = {}
+        files = []
         for pattern in ("jobs.csv", "samples.txt", "profiles/*.gz", "gctraces/*.gz"):
             for path in sorted(self.folder.glob(pattern)):
-                name = path.relative_to(self.folder).as_posix()
-                data = path.read_bytes()
-                if path.suffix == ".gz":
-                    line = f"{name} {_digest(data)}\n"
-                    name = path.parent.name
-                    data = contents.get(name, b"") + line.encode()
-                contents[name] = data
-        return {name: _digest(data) for name, data in contents.items()}
+                stat = path.stat()
+                files.append((path, stat.st_mtime_ns, stat.st_size))
+        return dict(_digests(tuple(files)))
 
     def _write(self, manifest: Manifest) -> None:
         manifest = _seen(manifest)
@@ -294,6 +289,23 @@ def _seen(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_seen(inner) for inner in value]
     return value
+
+
+@lru_cache(maxsize=8)
+def _digests(files: tuple[tuple[Path, int, int], ...]) -> Mapping[str, str]:
+    """The digests of a run's files, each with its time and size; a folder's is of all in it.
+
+    Each study of a run asks for them.
+    """
+    contents: dict[str, bytes] = {}
+    for path, _, _ in files:
+        name, data = path.name, path.read_bytes()
+        if path.suffix == ".gz":
+            line = f"{path.parent.name}/{name} {_digest(data)}\n"
+            name = path.parent.name
+            data = contents.get(name, b"") + line.encode()
+        contents[name] = data
+    return {name: _digest(data) for name, data in contents.items()}
 
 
 def _digest(data: bytes) -> str:

@@ -19,6 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,7 +33,7 @@ from nbformat import NotebookNode
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole
-from gccost.showing import gokernel, provenance, tables
+from gccost.showing import forked, gokernel, provenance, tables
 from gccost.showing.charts import as_file
 from gccost.showing.execute import incomplete, is_whole, read_notebook, title_of
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
@@ -67,14 +68,20 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMG]i?B)(?!\w))")
 
 
 def write_report(
-    executed: Sequence[Path], out: Path, *, title: str, purpose: str, files: Mapping[str, str]
+    executed: Sequence[Path],
+    out: Path,
+    *,
+    title: str,
+    purpose: str,
+    files: Mapping[str, str],
+    at_once: int = 1,
 ) -> dict[str, GccostError]:
     """Write the report of the `executed` notebooks, in order, to the folder `out`.
 
     `title` and `purpose` (one sentence) describe every page. Writes the first notebook as
     `index.html`, the others as `<stem>.html`, `search.html`, `data/<chart>.csv` and
     `figures/<chart>.svg` for each chart, and `files`, texts by name. Deletes the pages of chapters
-    that this report lacks.
+    that this report lacks. It makes `at_once` pages at a time.
 
     A page that would have content that it must not have has the reason in its place. Returns
     these errors, with notebook and cell, by the notebook's stem.
@@ -83,16 +90,14 @@ def write_report(
     pages[executed[0].stem] = "index.html"
     chapters: list[_Chapter] = []
     charts: dict[str, str] = {}
-    failed: dict[str, GccostError] = {}
-    for path in executed:
+    for chapter in forked.each(partial(_chapter, pages=pages), executed, at_once):
         try:
-            chapter = _Chapter(read_notebook(path), path, pages)
             _check_names(chapter, charts)
         except GccostError as error:
-            failed[path.stem] = error
-            chapter = _Chapter(incomplete(title_of(path), str(error)), path, pages)
+            chapter = _failed(chapter.path, pages, error)
         charts |= dict(chapter.charts)
         chapters.append(chapter)
+    failed = {chapter.stem: chapter.error for chapter in chapters if chapter.error}
     failed |= _broken_links(chapters)
     frame = {
         "title": title,
@@ -115,6 +120,21 @@ def write_report(
         if notebook.stem not in pages:
             (out / f"{notebook.stem}.html").unlink(missing_ok=True)
     return failed
+
+
+def _chapter(path: Path, pages: Mapping[str, str]) -> _Chapter:
+    """The chapter of an executed notebook; one that says why, if it cannot be shown."""
+    try:
+        return _Chapter(read_notebook(path), path, pages)
+    except GccostError as error:
+        return _failed(path, pages, error)
+
+
+def _failed(path: Path, pages: Mapping[str, str], error: GccostError) -> _Chapter:
+    """A chapter that has its title, and why the notebook cannot be shown."""
+    chapter = _Chapter(incomplete(title_of(path), str(error)), path, pages)
+    chapter.error = error
+    return chapter
 
 
 def _template(name: str) -> Markup:
@@ -144,10 +164,13 @@ class _Chapter:
 
     `body` is its HTML, and `charts` the names and texts of its charts' files. `anchors` are its
     ids, `headings` the sections of all levels, and `links` the locations of links with their
-    targets.
+    targets. `error` says why the notebook cannot be shown.
     """
 
+    error: GccostError | None = None
+
     def __init__(self, node: NotebookNode, path: Path, pages: Mapping[str, str]) -> None:
+        self.path = path
         self.stem = path.stem
         self.page = pages[path.stem]
         self.is_whole = is_whole(node)

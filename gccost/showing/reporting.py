@@ -6,6 +6,7 @@ import os
 import webbrowser
 from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -19,7 +20,7 @@ from gccost.judging import ledger, opening
 from gccost.judging.claims import Study
 from gccost.measuring import machine
 from gccost.progress import Progress
-from gccost.showing import gokernel, results
+from gccost.showing import forked, gokernel, results
 from gccost.showing.artifact import appendix
 from gccost.showing.charts import as_file
 from gccost.showing.execute import execute_all, named_outputs
@@ -30,7 +31,7 @@ Say = Callable[[str], object]
 PURPOSE = (
     "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
 )
-MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
+MOST_AT_ONCE = 4  # notebooks, or pages; each takes a few hundred megabytes
 
 
 def execute(
@@ -48,15 +49,20 @@ def execute(
     """
     runs_go = settings.mode == "measure" and gokernel.find()
     running: dict[Path, Path] = {}
-    for notebook in notebooks:
+    # The last chapters take longest: begun last, they would leave a CPU idle at the end.
+    first, *others = notebooks
+    for notebook in [first, *reversed(others)]:
         if notebook.match(paths.IN_GO) and not runs_go:
             write_whole(into / notebook.name, notebook.read_bytes())
             if settings.mode == "measure":
                 say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
         else:
             running[notebook] = into / notebook.name
-    at_once = min(machine.allowed_cpus(), MOST_AT_ONCE)
-    return execute_all(running, settings, at_once=at_once, on_end=on_end, progress=progress)
+    return execute_all(running, settings, at_once=_at_once(), on_end=on_end, progress=progress)
+
+
+def _at_once() -> int:
+    return min(machine.allowed_cpus(), MOST_AT_ONCE)
 
 
 def show(
@@ -102,7 +108,7 @@ def _write(executed: list[Path], tell: Say, files: Mapping[str, str]) -> dict[st
     """
     outputs = named_outputs(executed[0])
     words = {"title": results.TITLE, "purpose": PURPOSE}
-    failed = write_report(executed, paths.report(), files=files, **words)
+    failed = write_report(executed, paths.report(), files=files, at_once=_at_once(), **words)
     if "answers" in outputs:
         tell(outputs["answers"]["text/plain"])
     tell(f"the report is {os.path.relpath(paths.report() / 'index.html')}")
@@ -115,9 +121,14 @@ def write_documents(studies: Collection[Study], settings: Settings) -> None:
     if drawn := named_outputs(executed).get("headlines"):
         svg = as_file(drawn["image/svg+xml"])
         write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
-        shown = opening.every(studies, settings)
-        text = appendix(ledger.shown(shown, studies), shown.values())
-        write_whole(paths.report() / "artifact.md", text.encode())
+        write = partial(_write_appendix, settings=settings)
+        forked.each(write, [studies])  # where all is judged already
+
+
+def _write_appendix(studies: Collection[Study], settings: Settings) -> None:
+    shown = opening.every(studies, settings)
+    text = appendix(ledger.shown(shown, studies), shown.values())
+    write_whole(paths.report() / "artifact.md", text.encode())
 
 
 def keep(executed: Path, failed: Container[str]) -> None:
