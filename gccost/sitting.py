@@ -31,7 +31,7 @@ from gccost.showing import results
 from gccost.showing.notice import effort
 from gccost.studies import chosen
 
-PAGES = 95.0  # seconds for the pages of a report on two CPUs
+PAGES = 80.0  # seconds for the pages of a report on two CPUs
 
 Watching = Callable[[str], AbstractContextManager[Progress]]
 Widths = Mapping[tuple[str, str], float]  # relative half-widths, by claim and release

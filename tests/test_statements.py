@@ -58,7 +58,7 @@ CHOSEN = (
     "The collector runs when the *Go* heap has doubled since its last run",
     "A second `SetFinalizer` on an object ends the program",
     "`GOMEMLIMIT` with `GOGC=off` collects nothing if only C memory grows.",
-    "A finalizer runs even if the object points to itself",
+    "A pointer from the object's first 128 KiB",
     "An action that throws says so nowhere.",
     "An action in an inner class keeps its handle for ever",
 )
