@@ -148,7 +148,8 @@ CHECKED: dict[tuple[str, str], Callable[[str], bool]] = {
     ("06-release-by-release try-prose", "cell below"): after(
         "Which release changed what", "steps.value.between("
     ),
-    ("06-release-by-release yours-prose", "cell below"): first_line_has("mine = "),
+    ("06-release-by-release yours-prose", "first line"): first_line_has("mine = "),
+    ("06-release-by-release yours-prose", "cell below"): next_has("mine = "),
     ("07-why programs-prose", "program below"): next_has("gccost.source("),
     ("07a-details further-prose", "The last two have"): last_rows_are(
         "manual free", "the program without cleanups"
