@@ -276,7 +276,8 @@ def agree(name: str) -> None:
     newest = own[-1]
     other = counterpart(newest, _chosen(), name)
     found = agreement(newest, other, _chosen())
-    click.echo(f"recorded: {other.name}, {machine_of(other)}")
+    sittings, days = len(other.manifest()["sittings"]), len(other.days)
+    click.echo(f"recorded: {other.name}, {machine_of(other)}; sittings: {sittings}, days: {days}")
     click.echo(found.round(3).to_string(index=False, na_rep=""))
     figures = found["inside"].count()
     of_one_cpu = is_of_one_cpu(newest, other)
@@ -294,6 +295,11 @@ def agree(name: str) -> None:
         f"recorded run: {contradictions} of {compared} verdicts; without a figure in your run: "
         f"{len(found) - compared}"
     )
+    if of_one_cpu and days == 1 and newest.days != other.days:
+        click.echo(
+            "The recorded sittings are of one day: how far figures differ from day to day is not "
+            "in the tolerances."
+        )
     delays = busy.delays(samples.of_run(newest).frame)
     if (delays > busy.BUSY).any():
         click.echo("other programs kept the machine busy; measure while nothing else runs")

@@ -111,6 +111,20 @@ def test_figures_of_another_cpu_are_held_to_what_recorded_machines_differ_by(
     assert farthest > 1.3
 
 
+@pytest.mark.parametrize("days", [["2026-11-26"], ["2026-11-26", "2026-11-29"]])
+def test_a_recording_of_one_day_is_said_to_be_one(tmp_path, agree, monkeypatch, days):
+    recorded = recordings.reference()
+    shutil.copytree(recorded.folder, tmp_path / "reference" / recorded.name)
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    copied = Run(tmp_path / "reference" / recorded.name)
+    first = copied.manifest()["sittings"][0]
+    copied.update(sittings=[first | {"began": f"{day}T10:00:00Z"} for day in days])
+    times_as_slow(tmp_path, 1.0)
+    done = agree()
+    assert f"sittings: {len(days)}, days: {len(days)}" in done.output
+    assert ("recorded sittings are of one day" in done.output) == (len(days) == 1)
+
+
 def test_without_a_second_machine_figures_of_another_cpu_are_not_judged(
     tmp_path, agree, monkeypatch
 ):

@@ -209,10 +209,7 @@ def test_the_readme_s_lines_give_the_ledger_s_digits():
     for row in both.to_dict("records"):
         theirs = [row[end] for end in ("value", "low_y", "high_y")]
         ours = [row["estimate"], row["low_x"], row["high_x"]]
-        # The prior of a cost is scaled by its mean over all of its sittings. These lines take those
-        # that both sides of a ratio have: three of 14 in X26.
-        digits = 1e-3 if row["id"] == "X26" else 1e-4
-        assert theirs == pytest.approx([*map(float, ours)], rel=digits), row["id"]
+        assert theirs == pytest.approx([*map(float, ours)], rel=1e-4), row["id"]
         if row["id"] in ("L1", "M1"):
             assert [*map(written, theirs)] == ours
 

@@ -32,7 +32,7 @@ relatives, and samples without a run have the scatter of their own rounds as pri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, fsum, inf, isfinite, log, nan, sqrt
@@ -389,6 +389,19 @@ class Figure:
         shared = self.shared.times(factor**2)
         return replace(self, sittings=sittings, alone=alone, shared=shared)
 
+    def only(self, numbers: Collection[float]) -> Figure:
+        """Its sittings with these numbers. Its priors keep their size relative to its mean."""
+        if self.sittings.keys() <= set(numbers):
+            return self
+        kept = {number: each for number, each in self.sittings.items() if number in numbers}
+        fewer = replace(self, sittings=kept)
+        if not (self.has_values(signed=False) and fewer.has_values(signed=False)):
+            return fewer
+        factor = fewer.centre / self.centre
+        alone = self.alone.times(factor**2)
+        shared = self.shared.times(factor**2)
+        return replace(fewer, alone=alone, shared=shared)
+
     def spread(self, signed: bool) -> Spread:
         """How far its sittings differ: their logs, or their values if it is `signed`."""
         values = np.array([each.value for each in self.counted])
@@ -450,6 +463,7 @@ def propagate(function: Callable[..., float], figures: Sequence[Figure]) -> Figu
     Its recorded figures are the same function of theirs.
     """
     common = set.intersection(*(set(figure.sittings) for figure in figures))
+    figures = [figure.only(common) for figure in figures]
     made: dict[float, Sitting] = {}
     slopes: list[list[float]] = []
     for number in sorted(common):

@@ -95,6 +95,12 @@ class Run:
             raise GccostError(problem, str(path), RESTORE)
         return dict(manifest)
 
+    @property
+    def days(self) -> list[str]:
+        """The dates on which its sittings began, in UTC, such as 2026-11-26."""
+        begun = [sitting["began"] for sitting in self.manifest()["sittings"]]
+        return sorted({moment[:10] for moment in begun})
+
     def update(self, **facts: Any) -> None:
         """Set fields of the manifest."""
         self._write(self.manifest() | facts)
