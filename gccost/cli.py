@@ -66,8 +66,8 @@ class _Command(click.Command):
 
 def percent(text: str) -> float:
     """The share (0 to 1) of a percentage such as "5%"."""
-    if not re.fullmatch(r"\d{1,3}(\.\d+)?%", text):
-        raise click.BadParameter("name a percentage such as 5%")
+    if not re.fullmatch(r"\d{1,3}(\.\d+)?%", text) or float(text[:-1]) > 100:
+        raise click.BadParameter("name a percentage of the CPU time, such as 5%")
     return float(text[:-1]) / 100
 
 
@@ -270,12 +270,20 @@ def agree(name: str) -> None:
     from gccost.costs.recorded import machine_of
     from gccost.judging.agreement import agreement, by_chance, counterpart, is_of_one_cpu
 
+    for line in runs.skipped(paths.runs()):
+        _say(line)
     own = runs.all_runs(paths.runs())
     if not own:
-        raise GccostError("there is no run to compare", "data/runs", "measure one: make report")
+        hint = "measure one: make report"
+        raise GccostError("there is no run to compare", str(paths.runs()), hint)
     newest = own[-1]
+    for line in runs.changed(newest):
+        _say(line)
     other = counterpart(newest, _chosen(), name)
     found = agreement(newest, other, _chosen())
+    if found.empty:
+        hint = "name another one with --run, or none"
+        raise GccostError(f"the run has no claim in common with {other.name}", newest.name, hint)
     sittings, days = len(other.manifest()["sittings"]), len(other.days)
     click.echo(f"recorded: {other.name}, {machine_of(other)}; sittings: {sittings}, days: {days}")
     click.echo(found.round(3).to_string(index=False, na_rep=""))
@@ -421,6 +429,8 @@ def read_results(files: tuple[str, ...], metric: str) -> None:
     from gccost.judging.rounding import plain
     from gccost.showing import reading
 
+    if len({os.path.realpath(file) for file in files}) < len(files):
+        raise click.BadParameter("a file is named twice: its results would count twice")
     results = reading.read(*files)
     costs = reading.costs(results, metric)[VALUES]
     shown = costs[VALUES[:3]].map(plain)
@@ -493,6 +503,7 @@ def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) ->
 
     lacking = []
     limit = budget(budget_name).name
+    _chosen(only)  # a mistyped name ends this before it waits
     for host, archive in fleet.measure(scheduler, limit, only, machines, _say):
         path = paths.runs() / "machines" / f"{host.replace(':', '-')}.tar.gz"
         new = path.with_name(f"unchecked-{path.name}")
@@ -501,7 +512,7 @@ def measure_fleet(budget_name: str, only: str, scheduler: str, machines: int) ->
                 write_whole(new, archive)
                 with reference.checked(new, _chosen()):
                     new.replace(path)
-                how = f"python -m gccost add {os.path.relpath(path)}"
+                how = f".venv/bin/python -m gccost add {os.path.relpath(path)}"
                 click.echo(f"{host} is measured. To add it: {how}")
                 continue
         except GccostError as error:

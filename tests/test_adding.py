@@ -342,13 +342,13 @@ def altered(change: Callable[[Run], object]) -> Callable[[Run], Path]:
 ATTACKS = [
     *((altered(change), why) for change, why in ALTERED),
     *((hostile(what), "more than 4 MiB" if "5 MiB" in what else ": ") for what in HOSTILE),
-    *((with_entry(what), "is not part|twice, or is no single run") for what in ENTRIES),
+    *((with_entry(what), "is not part|twice|another run|not the name") for what in ENTRIES),
     (hostile("holes only"), "is not part"),
     (hostile("a file twice"), "twice"),
     (large, "unpacks to more than 4 MiB"),
     (large_archive, "unpacks to more than 4 MiB"),
     (large_profiles, "unpacks to more than 4 MiB"),
-    (of_xz, "it is not an archive of a run: Not a gzipped file"),
+    (of_xz, "it is not an archive of a run, which is a .tar.gz"),
     (truncated, "it is not an archive of a run"),
     (pipe, "it is neither a folder nor a file"),
 ]

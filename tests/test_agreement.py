@@ -138,6 +138,22 @@ def test_without_a_second_machine_figures_of_another_cpu_are_not_judged(
     assert compared(Run(next(tmp_path.glob("2*"))))["inside"].isna().all()
 
 
+def test_a_damaged_run_is_named_and_the_folder_that_holds_no_other(tmp_path, agree):
+    run = times_as_slow(tmp_path, 1.0)
+    (run.folder / "jobs.csv").unlink()
+    done = agree()
+    assert done.exit_code == 1
+    assert f"The run {run.name} is skipped: jobs.csv" in done.output
+    assert f"{tmp_path}: there is no run to compare" in done.output
+
+
+def test_runs_without_a_common_claim_are_not_said_to_agree(tmp_path, agree):
+    times_as_slow(tmp_path, 1.0)
+    done = agree("--run", "20261128T183926-4b5c7f")
+    assert done.exit_code == 1
+    assert "the run has no claim in common with 20261128T183926-4b5c7f" in done.output
+
+
 def test_a_recorded_run_is_chosen_by_its_name(tmp_path, agree):
     times_as_slow(tmp_path, 1.0)
     reference = recordings.reference()

@@ -386,7 +386,7 @@ def test_what_a_profile_shows_and_what_it_cannot_is_said(stacks, walk, separate,
 
 
 @pytest.mark.parametrize(
-    ("limit", "code"), [("40%", 0), ("39.9%", 3), ("0%", 3), ("40", 2), ("nan%", 2), ("-1%", 2)]
+    ("limit", "code"), [("40%", 0), ("39.9%", 3), ("0%", 3), ("40", 2), ("nan%", 2), ("101%", 2)]
 )
 def test_a_build_can_fail_above_a_share(limit, code, tmp_path):
     stacks: Stacks = [(["main.New", SET], 40), (["main.main"], 60)]

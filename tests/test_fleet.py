@@ -48,7 +48,7 @@ def test_runs_are_checked_and_a_refused_or_failed_one_costs_no_other(archive, mo
     assert "it is not an archive of a run" in done.stderr
     assert "not measured: 10.0.0.1, 10.0.0.3" in done.stderr
     stored = paths.runs() / "machines" / "fe80--1.tar.gz"
-    assert done.stdout.startswith("fe80::1 is measured. To add it: python -m gccost add ")
+    assert done.stdout.startswith("fe80::1 is measured. To add it: .venv/bin/python -m gccost add ")
     copy, _ = reference.add(stored, list(STUDIES.values()))
     assert copy.name == archive.name.removesuffix(".tar.gz")
 

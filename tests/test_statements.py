@@ -55,7 +55,7 @@ CHOSEN = (
     "In a loop that never yields the collector runs, and no finalizer",
     "`SetFinalizer(nil)` and `Cleanup.Stop` search the same list",
     "The finalizer does not run a second time.",
-    "The collector runs when the *Go* heap has doubled since its last run",
+    "The collector runs when the *Go* heap is twice as large as what was live",
     "A second `SetFinalizer` on an object ends the program",
     "`GOMEMLIMIT` with `GOGC=off` collects nothing if only C memory grows.",
     "A pointer from the object's first 128 KiB",

@@ -58,9 +58,14 @@ def measure(
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise GccostError(f"the scheduler cannot be reached: {error}", scheduler, _START) from None
     with client:
+        came = len(client.nthreads())
+        if came < machines:
+            say(f"waiting for workers: {came} of {machines} are there")
         client.wait_for_workers(machines)
         hosts = sorted(set(map(get_address_host, client.nthreads())))
         say(f"measuring on {', '.join(hosts)}")
+        if len(hosts) < machines:
+            say(f"workers of one address are one machine: {len(hosts)} of {machines}")
         tasks = {
             client.submit(measured, budget, only, workers=[host], pure=False): host
             for host in hosts

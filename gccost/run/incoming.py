@@ -66,8 +66,12 @@ def _files(source: Path) -> tuple[str, dict[str, bytes]]:
                 if not (is_file or (member.isdir() and inner in _FOLDERS)) or member.size < 0:
                     what = inner or member.name
                     raise Refused(f"it holds {what!a}, which is not part of a run")
-                if folder != run or not _RUN.fullmatch(run) or member.name in seen:
-                    raise Refused(f"it holds {member.name!a} twice, or is no single run")
+                if not _RUN.fullmatch(run):
+                    raise Refused(f"{run!a} is not the name of a run")
+                if folder != run:
+                    raise Refused(f"it holds {member.name!a}, which is of another run")
+                if member.name in seen:
+                    raise Refused(f"it holds {member.name!a} twice")
                 seen.add(member.name)
                 if content := is_file and tar.extractfile(member):
                     files[inner] = content.read()
@@ -94,7 +98,10 @@ def _tar(source: Path) -> bytes:
     if not source.is_file():
         raise Refused("it is neither a folder nor a file")
     with gzip.open(source) as file:
-        data = file.read(MOST_BYTES + 1)
+        try:
+            data = file.read(MOST_BYTES + 1)
+        except gzip.BadGzipFile:
+            raise Refused("it is not an archive of a run, which is a .tar.gz") from None
     if len(data) > MOST_BYTES:
         raise _too_much()
     return data

@@ -121,6 +121,7 @@ func (l *Loader) add(module *Module, each *listed) {
 		registers = registers || bytes.Contains(text, []byte("SetFinalizer")) || bytes.Contains(text, []byte("AddCleanup"))
 	}
 	if !registers {
+		l.parse(each, names, &module.Problems)
 		return
 	}
 	pkg := l.own(each, names)
