@@ -151,7 +151,7 @@ class OpenedStudy(StudyCosts, StudyProfiles):
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
 
-        Prints its output, and returns its results in the columns of `samples`. It runs on the
+        Prints both, and returns its results in the columns of `samples`. It runs on the
         newest release that was measured. Replay, or a machine that lacks a tool, prints the
         output that was stored with the recorded run.
         """
@@ -174,6 +174,7 @@ class OpenedStudy(StudyCosts, StudyProfiles):
             print(f"{title}, recorded on {entries[0]['date'][:10]}")
         else:
             print("The recorded run lacks this command's output; it runs in a run of your own.")
+        print(f"$ {command}")
         print(reading.in_columns(printed), end="")
         results = benchfmt.parse(printed, measured=False).samples.values()
         frame = reading.frame(results, ours=True)

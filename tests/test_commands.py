@@ -101,7 +101,7 @@ TESTED = {
     ],
     r".*-m gccost\.saved": ["test_explain.py::test_the_kept_shares_are_those_of_the_recorded_runs"],
     r".*-m pytest .*|scripts/leave-one-out .*": [OURS],
-    r"(cd gosrc && |GOMAXPROCS=200 )?go test .*-bench \S.*": [PLAIN],
+    r"(cd gosrc && |GOMAXPROCS=48 )?go test .*-bench \S.*": [PLAIN],
     r"cd gosrc && go run \./overlay -o .*|go run \./overlay .*|GOROOT=.* go build -overlay.*": [
         OVERLAY
     ],

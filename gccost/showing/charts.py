@@ -31,6 +31,7 @@ VAGUE = "#767676"  # of figures whose interval is too wide for their colour
 BLUE, ORANGE, GREEN, PURPLE = "#0067a3", "#b34700", "#00765a", "#97358a"
 
 _NAMES = {INK: "ink", MUTED: "muted", GRID: "grid", VAGUE: "vague"}
+_NAMES |= {"#333333": "ink"}  # seaborn's, in a legend of sizes
 _NAMES |= {BLUE: "blue", ORANGE: "orange", GREEN: "green", PURPLE: "purple"}
 
 # Each ink's marker, and the same in text, so that no chart is told by colour alone.

@@ -10,7 +10,7 @@ from gccost.showing.charts import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE
 
 # Inks with a meaning come last.
 ORDER = (BLUE, PURPLE, MUTED, INK, GREEN, ORANGE)
-_INKS = {"manual": BLUE, "finali": ORANGE, "leanup": GREEN, "leaner": GREEN, "slab": INK}
+_INKS = {"manual": BLUE, "inali": ORANGE, "leanup": GREEN, "leaner": GREEN, "slab": INK}
 
 
 def own_ink(name: object) -> str:
