@@ -151,9 +151,9 @@ class OpenedStudy(StudyCosts, StudyProfiles):
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
 
-        Prints both, and returns its results in the columns of `samples`. It runs on the
-        newest release that was measured. Replay, or a machine that lacks a tool, prints the
-        output that was stored with the recorded run.
+        Prints the command and its output, and returns its results in the columns of `samples`.
+        It runs on the newest release that was measured. Replay, or a machine that lacks a tool,
+        prints the output that was stored with the recorded run.
         """
         study, release = self.recording.study, self.recording.newest
         title = versions.title(release)

@@ -67,7 +67,7 @@ def test_what_a_worker_says_is_escaped_and_what_it_returns_is_checked(tmp_path, 
 
     class Client(nullcontext):
         def wait_for_workers(self, machines: int) -> None:
-            assert machines == 1
+            assert machines == 3
 
         def nthreads(self) -> list[str]:
             return ["tcp://10.0.0.1:1", "tcp://10.0.0.2:1"]
@@ -77,8 +77,10 @@ def test_what_a_worker_says_is_escaped_and_what_it_returns_is_checked(tmp_path, 
 
     monkeypatch.setattr(fleet, "Client", lambda *_, **more: Client())
     monkeypatch.setattr(fleet, "as_completed", list)
-    done = gccost("fleet")
+    done = gccost("fleet", "--machines", "3")
     assert done.exit_code == 1
+    assert "waiting for workers: 2 of 3 are there" in done.stderr
+    assert "workers of one address are one machine: 2 of 3" in done.stderr
     assert "10.0.0.1.tar.gz: it is not an archive of a run" in done.stderr
     assert "10.0.0.2: \\x1b[31mboom" in done.stderr
 
