@@ -279,10 +279,11 @@ def lines(answer: Answer) -> Iterator[str]:
     for finding in answer["findings"]:
         yield from _finding(finding, answer["prices_of"])
     yield from _unchecked(answer["unchecked"])
-    packages, read = answer["packages"], answer["lines"]
+    count, read = answer["packages"], answer["lines"]
+    packages = "1 package" if count == 1 else f"{count:,} packages"
     registered, found = len(answer["registrations"]), len(answer["findings"])
     yield (
-        f"{packages:,} packages, {read:,} lines; finalizers and cleanups registered: "
+        f"{packages}, {read:,} lines; finalizers and cleanups registered: "
         f"{registered:,}; findings: {found:,}."
     )
 

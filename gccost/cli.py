@@ -25,7 +25,7 @@ from gccost import paths
 from gccost.cases import versions
 from gccost.cases.cases import BUDGETS, budget
 from gccost.cases.settings import Settings
-from gccost.errors import GccostError, refused
+from gccost.errors import GccostError, expect, refused
 from gccost.files import write_whole
 from gccost.measuring import pack, planning, toolchains
 from gccost.progress import PrintedProgress, Progress
@@ -432,6 +432,7 @@ def read_results(files: tuple[str, ...], metric: str) -> None:
     if len({os.path.realpath(file) for file in files}) < len(files):
         raise click.BadParameter("a file is named twice: its results would count twice")
     results = reading.read(*files)
+    expect(results.select_dtypes("number"), metric, "metric", "gccost read --metric")
     costs = reading.costs(results, metric)[VALUES]
     shown = costs[VALUES[:3]].map(plain)
     for end in ("low", "high"):

@@ -161,6 +161,17 @@ def test_a_recorded_run_is_chosen_by_its_name(tmp_path, agree):
     unknown = agree("--run", "2019")
     assert unknown.exit_code == 1
     assert "there is no recorded run '2019'" in unknown.output
+    several = agree("--run", "2026")
+    assert several.exit_code == 1
+    assert re.search(r"gccost agree: there are \d recorded runs '2026'", several.output)
+
+
+def test_samples_that_were_changed_after_measuring_are_said_to_be(tmp_path, agree):
+    run = times_as_slow(tmp_path, 1.0)
+    told = f"samples.txt of the run {run.name} was changed after measuring ended"
+    assert told not in agree().output
+    run.samples_txt.write_text(run.samples_txt.read_text().replace("ns/op", "ns/op ", 1))
+    assert told in agree().output
 
 
 def test_a_run_of_other_programs_has_no_counterpart(tmp_path, monkeypatch):

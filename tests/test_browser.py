@@ -19,6 +19,13 @@ PAGES = ["index.html", "01-lemire.html", LEDGER]
 SEARCH = "search.html"
 NARROW = (320, 640)  # 1280 pixels at 400 % zoom, as WCAG requires
 A4 = (673, 900)  # without its margins
+# Folds the ledger's table, as one of several is.
+FOLD = """() => {
+    const results = document.querySelector(".results");
+    const folded = document.createElement("details");
+    folded.append(...results.childNodes);
+    results.append(folded);
+}"""
 # What stands after each link, and its address.
 AFTER = "all => all.map(a => [JSON.parse(getComputedStyle(a, '::after').content), a.href])"
 
@@ -257,6 +264,11 @@ def test_paper_has_all_text_and_no_controls(browser: Browser, report, tmp_path, 
         assert all(each.is_visible() for each in folded.all())
         if name == "01-lemire.html":
             assert "Recorded run" in at.locator("main").inner_text()
+        if name == LEDGER:
+            at.evaluate(FOLD)
+            rows = at.locator(".results > details tr[data-verdict]").all()
+            assert rows
+            assert all(row.is_visible() for row in rows)
         links = at.locator("main a[href^=http]").evaluate_all(AFTER)
         assert all(after == f" ({address})" for after, address in links)
         at.pdf(path=tmp_path / "report.pdf", format="A4")

@@ -185,7 +185,7 @@ def test_a_build_fails_on_the_rules_that_it_names(module):
 def test_nothing_is_found_in_a_module_that_registers_nothing(tmp_path):
     folder = made(tmp_path, {"a.go": "package a\n\nfunc F() {}\n"})
     assert answer(folder)["findings"] == []
-    assert "1 packages, 3 lines; finalizers and cleanups registered: 0" in called(folder).stdout
+    assert "1 package, 3 lines; finalizers and cleanups registered: 0" in called(folder).stdout
 
 
 @pytest.mark.slow
@@ -197,6 +197,13 @@ def test_a_file_that_does_not_parse_is_refused(module):
     ran = called(module)
     assert ran.exit_code == 2
     assert "broken.go:5" in ran.stderr
+
+
+@pytest.mark.slow
+def test_a_package_that_registers_nothing_is_refused_if_it_does_not_parse(tmp_path):
+    ran = called(made(tmp_path, {"a.go": "package a\n\nfunc F( {}\n"}))
+    assert ran.exit_code == 2
+    assert "a.go:3" in ran.stderr
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_chapter_works_with_one_release_missing(
 def test_open_never_measures(machine: FakeMachine, reference):
     opened = gccost.open("lemire")
     assert opened.mode == "replay"
-    assert "make measure ONLY=lemire" in notice(opened)
+    assert "make report" in notice(opened)
     assert not machine.built
     measure()
     built = list(machine.built)
@@ -126,7 +126,9 @@ def test_a_study_without_a_notebook_is_said_to_have_none(reference, tmp_path, mo
 
 
 def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference):
-    assert "Your runs do not hold this study" in notice(gccost.open("lemire"))
+    instead = notice(gccost.open("lemire"))
+    assert "You have no run of your own, so a recorded run is shown." in instead
+    assert "To measure: make report" in instead
     opened = measure()
     assert "interrupted before" not in notice(opened)
     opened.recording.run.update(finished={})  # as if it were interrupted

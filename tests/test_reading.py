@@ -15,11 +15,12 @@ import zipfile
 import pandas as pd
 import pytest
 import recordings
+from click.testing import CliRunner
 from pandas import NA
 from pandas.api.types import is_numeric_dtype
 
 import gccost
-from gccost import paths
+from gccost import cli, paths
 from gccost.errors import GccostError
 from gccost.run import benchfmt
 from gccost.showing import reading
@@ -169,11 +170,25 @@ def test_a_result_with_something_before_it_is_named(prefix, capsys):
         ("Benchmark  Mode Cnt Score Error Units\nA.b avgt 5 52.1 ± 0.5 ns/op\n", "JMH"),
         ("name   old time/op  new time/op  delta\nX-4  60ns  50ns  -16%\n", "benchstat"),
         (LINE.encode("utf-16-le").decode(), "UTF-16"),
+        (paths.ROOT / "docs/examples/intern.pb.gz", "it is a profile"),
     ],
 )
 def test_what_is_taken_for_results_is_named(text, what):
     with pytest.raises(GccostError, match=what):
         gccost.read(text)
+
+
+def test_a_file_that_is_named_twice_is_refused(tmp_path):
+    path = tmp_path / "bench.txt"
+    path.write_text(LINE)
+    linked = tmp_path / "linked.txt"
+    linked.symlink_to(path)
+    for names in ([path, path], [path, linked]):
+        done = CliRunner().invoke(cli.main, ["read", *map(str, names)])
+        assert done.exit_code == 2
+        assert "a file is named twice: its results would count twice" in done.output
+    path.write_text(LINE * 3)
+    assert CliRunner().invoke(cli.main, ["read", str(path)]).exit_code == 0
 
 
 def test_hidden_characters_of_other_files_are_escaped(tmp_path):

@@ -14,11 +14,11 @@ from gccost.costs import method
 from gccost.costs.recorded import cpu_of, nearest
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
-from gccost.errors import nearest as nearest_name
 from gccost.judging import carrying, leaving_out, ledger
 from gccost.judging.carrying import is_current
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
+from gccost.judging.opening import named
 from gccost.judging.quantities import Quantity, Ratio, Seen
 from gccost.run.runs import Run
 from gccost.stats import FEWEST, JUDGED
@@ -37,7 +37,7 @@ def counterpart(run: Run, studies: Iterable[Study], name: str = "") -> Run:
     """
     candidates = nearest(run)
     if name:
-        return _named(name, candidates)
+        return named(name, candidates, "gccost agree", "recorded run")
     held = _held(studies, run)
     for fewest in (len(held) / 2, 1):
         for other in candidates:
@@ -46,15 +46,6 @@ def counterpart(run: Run, studies: Iterable[Study], name: str = "") -> Run:
                 return other
     hint = "name one with --run, or record one: gccost add"
     raise GccostError("no recorded run has measured the programs of your run", run.name, hint)
-
-
-def _named(name: str, runs: list[Run]) -> Run:
-    """The run whose name begins so."""
-    for run in runs:
-        if run.name.startswith(name):
-            return run
-    hint = nearest_name(name, [run.name for run in runs])
-    raise GccostError(f"there is no recorded run {name!r}", "gccost agree", hint)
 
 
 def _held(studies: Iterable[Study], run: Run) -> list[Study]:

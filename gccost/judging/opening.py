@@ -82,17 +82,27 @@ def chosen(study: Study, name: str | Path) -> Recording:
 def _named(name: str) -> Run:
     """The run of a name, or of its beginning, or in a folder; of two copies, your own."""
     by_name = {run.name: run for run, _ in listed()}
+    is_of_a_run = any(known.startswith(name) for known in by_name)
+    if not is_of_a_run and Path(name, "jobs.csv").exists():
+        return Run(Path(name))
+    return named(name, reversed(by_name.values()), "gccost.open", "run")
+
+
+def named(name: str, known: Iterable[Run], where: str, kind: str) -> Run:
+    """The one of some runs that has a name, or whose name alone begins so.
+
+    Raises GccostError, which says `where` the name was given, if there is none or several.
+    """
+    by_name = {run.name: run for run in known}
     if name in by_name:
         return by_name[name]
     candidates = [run for run in by_name.values() if run.name.startswith(name)]
-    if not candidates and Path(name, "jobs.csv").exists():
-        return Run(Path(name))
     if len(candidates) == 1:
         return candidates[0]
-    what = f"there are {len(candidates)} runs" if candidates else "there is no run"
+    what = f"there are {len(candidates)} {kind}s" if candidates else f"there is no {kind}"
     names = [run.name for run in candidates or by_name.values()]
-    hint = nearest_name(name, reversed(names)) or "name another"
-    raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
+    hint = nearest_name(name, names) or "name another"
+    raise GccostError(f"{what} {name!r}", where, f"{hint} (see gccost.runs())")
 
 
 def listed() -> list[tuple[Run, str]]:
@@ -116,6 +126,8 @@ def _measured_in(study: Study, run: Run) -> bool:
 
 
 def _why_recorded(study: Study, own: list[Run]) -> str:
+    if not own and not study.on_request:
+        return f"You have no run of your own, so {_INSTEAD} To measure: make report"
     how = _measure(study)
     for run in reversed(own):
         if not _measured_in(study, run):

@@ -42,6 +42,11 @@ _OF_A_RUN = (
     'With the run\'s jobs.csv, gccost.open(study, run="{}") shows the run as it is judged'
 )
 _OTHERS = {  # what may be taken for results: a pattern, what it is, and what to do
+    # Begins, after the time, with the names of its values as the first two of its strings.
+    r"(?s)\A.{0,24}\n\x04\x08\x01\x10\x02": (
+        "; it is a profile",
+        "gccost explain shows what cleanup costs in a Go CPU profile",
+    ),
     "\0": ("; it is UTF-16 or no text", "write it as UTF-8: iconv -f UTF-16 -t UTF-8"),
     r"(?m)^Benchmark (?>.*?\bMode\b).*\bScore\b": (
         "; it is a table of JMH",
