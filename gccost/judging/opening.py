@@ -91,7 +91,8 @@ def _named(name: str) -> Run:
 def named(name: str, known: Iterable[Run], where: str, kind: str) -> Run:
     """The one of some runs that has a name, or whose name alone begins so.
 
-    Raises GccostError, which says `where` the name was given, if there is none or several.
+    `kind` is what the error calls them, such as "recorded run". Raises GccostError, which says
+    `where` the name was given, if there is none or several.
     """
     by_name = {run.name: run for run in known}
     if name in by_name:
