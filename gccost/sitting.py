@@ -31,7 +31,7 @@ from gccost.showing import results
 from gccost.showing.notice import effort
 from gccost.studies import chosen
 
-PAGES = 80.0  # seconds for the pages of a report on two CPUs
+PAGES = 80.0  # seconds of the budget that are kept for the pages of a report
 
 Watching = Callable[[str], AbstractContextManager[Progress]]
 Widths = Mapping[tuple[str, str], float]  # relative half-widths, by claim and release
@@ -49,7 +49,7 @@ def measure(
 ) -> bool:
     """Measure the chosen studies in one campaign; return whether all could be measured.
 
-    Leaves the seconds that the `pages` of the report will take. `watching` shows the progress, and
+    Leaves so many seconds to the `pages` of the report. `watching` shows the progress, and
     `on_round` is called with the run after each round. Studies whose tools are missing are reported
     and skipped.
     """
@@ -104,7 +104,7 @@ def _plan(
     if limit.seconds:
         say(
             f"{left.seconds:.0f} s are left for measuring: the {limit.name} budget has "
-            f"{limit.seconds:.0f} s, and the pages will take about {pages:.0f} s"
+            f"{limit.seconds:.0f} s, of which {pages:.0f} s are kept for the pages"
         )
     for release, reason in plan.missing.items():
         say(f"{versions.title(release)} is skipped. {reason}")

@@ -100,7 +100,6 @@ def record(
         folder,
         machine=machine,
         fingerprint=fingerprint(machine),
-        warnings=["It is made up."],
         method=METHOD,
     )
     chance = random.Random(1)
@@ -189,7 +188,7 @@ def benchmarks_of(recording: Recording) -> pd.Series:
 
 def empty(folder: Path, study: str) -> Recording:
     """A recording of a study without samples."""
-    run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
+    run = runs.create(folder, machine={}, fingerprint="0" * 12)
     jobtable.write(run.jobs_csv, [])
     run.append([])
     return alone(study, run)

@@ -22,7 +22,7 @@ import gccost
 from gccost import paths
 from gccost.cases import jobs
 from gccost.cases.versions import TODAY_GO
-from gccost.costs import method
+from gccost.costs import busy, method, samples
 from gccost.costs.recorded import recorded
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
@@ -165,7 +165,7 @@ ALTERED: list[tuple[Callable[[Run], object], str]] = [
     (replaced("run.json", '"format": 4', '"format": 1'), "the run has format 1"),
     (lambda run: run.update(finished={}), "it is unfinished"),
     (lambda run: run.append(["x"]), "samples.txt was changed after measuring ended"),
-    (replaced("run.json", "It is made up", "It is true"), "run.json was changed after"),
+    (replaced("run.json", "Test OS", "Best OS"), "run.json was changed after"),
     (lambda run: run.profile("x", 1).write_bytes(gzip.compress(b"")), "profiles was changed"),
     (lambda run: run.profile("x", 1).write_bytes(b"x"), "x-001.pb.gz is damaged"),
     (then_ended(lambda run: run.append(["BenchmarkX 5"])), "a line of its samples is damaged"),
@@ -386,7 +386,7 @@ def test_a_run_of_the_same_name_and_other_contents_is_refused(folder):
     copy, _ = reference.add(run.folder, ALL)
     before = reference._contents(copy.folder)
     run.finish("standard", "it was made up", [])
-    run.update(warnings=["another"])
+    run.update(compilers={"javac": "another"})
     error = refused(run.folder, "another run of this name is recorded")
     assert "remove it first: rm -r" in error.hint
     assert before == reference._contents(copy.folder)
@@ -396,6 +396,16 @@ def test_the_recorded_runs_are_plausible():
     for run in runs.all_runs(paths.ROOT / "data" / "reference"):
         assert run.altered() == []
         assert not list(incoming.faults(run))
+
+
+def test_the_loaded_run_was_busy_and_has_a_recorded_run_beside_it():
+    (run,) = runs.all_runs(paths.ROOT / "data" / "loaded")
+    assert run.altered() == []
+    assert not list(incoming.faults(run))
+    assert (busy.delays(samples.of_run(run).frame) > busy.BUSY).all()
+    machine, programs = (run.manifest()[name] for name in ("fingerprint", "programs"))
+    beside = [each.manifest() for each in recorded() if each.manifest()["fingerprint"] == machine]
+    assert any(programs.items() <= each["programs"].items() for each in beside)
 
 
 # --- Several machines -------------------------------------------------------------------
@@ -453,7 +463,6 @@ def with_markup(folder: Path) -> Run:
         machine=machine,
         fingerprint=fingerprint(machine),
         compilers={"C compiler": line, line: line},
-        warnings=[MARKUP],
         missing={"1.20.14": MARKUP, line: MARKUP},
         failed={lost: [MARKUP], line: [MARKUP]},
         troubles={lost: [MARKUP], other: [MARKUP], line: [MARKUP]},

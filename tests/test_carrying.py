@@ -13,10 +13,11 @@ import recordings
 import gccost
 from gccost import paths
 from gccost.judging import carrying, ledger, reference
-from gccost.judging.carrying import by_machine, carried, farthest
+from gccost.judging.carrying import by_machine, carried, farthest, with_others
 from gccost.judging.ledger import Row
 from gccost.judging.quantities import Amount, Difference, Ratio, Share
 from gccost.run.runs import Run
+from gccost.showing.results import on_other
 from gccost.studies import CLAIMS, STUDIES
 
 ALL = list(STUDIES.values())
@@ -66,6 +67,17 @@ def test_the_ledger_has_the_figure_of_another_machine(two):
     assert "× this figure" in shown.html
     measured = table["other_estimate"].notna()
     assert table.loc[~measured, "other_machine"].isna().all()
+
+
+def test_of_three_machines_the_ledger_has_the_farthest_one():
+    machines = pair_of_machines([0.5, 1.5])
+    middle = [replace(row, machine="middle") for row in pair_of_machines([0.8, 1.2])["other"]]
+    rows = with_others(machines["one"], {**machines, "middle": middle})
+    assert [[other.machine for other in row.others] for row in rows] == [["other", "middle"]] * 2
+    assert [row.other_over_this for row in rows] == [0.5, 1.5]
+    assert on_other(rows[0]).startswith(". other, the farthest of 2 other machines: 1.00×")
+    (row,) = with_others(middle[:1], machines)
+    assert (row.other.machine, row.other_over_this) == ("other", 0.625)
 
 
 def test_the_table_of_machines_has_the_factor(two):

@@ -12,6 +12,7 @@ import pytest
 from gccost import paths
 from gccost.measuring import machine
 from gccost.run.manifest import COMPARABLE, fingerprint
+from gccost.showing import doctor
 
 QUIET = {
     "allowed_cpus": 8,
@@ -49,7 +50,6 @@ def test_only_comparable_fields_change_the_fingerprint(name):
         ({}, ""),
         ({"virtualisation": "kvm"}, "virtual machine (kvm)"),
         ({"cpu_quota": 1.5}, "quota of 1.5 CPUs"),
-        ({"load": [4.1, 0, 0]}, "busy before measuring began (load 4.1"),
         ({"memory_limit": 2**30}, "Only 1.0 GiB"),
         ({"swap_used": 2**30}, "1.0 GiB are swapped out"),
         ({"dirty": True}, "uncommitted"),
@@ -60,6 +60,14 @@ def test_each_problem_gives_one_warning(change, says):
     warnings = machine.warnings({**QUIET, **change})
     assert len(warnings) == bool(change)
     assert says in "".join(warnings)
+
+
+@pytest.mark.parametrize(("load", "notes"), [(0.2, 0), (4.1, 1)])
+def test_the_doctor_says_if_other_programs_use_the_cpus(monkeypatch, load, notes):
+    monkeypatch.setattr(machine, "describe", lambda: QUIET | {"load": [load, 0, 0]})
+    found = [each.detail for each in doctor.examine(()) if each.what == "Machine"]
+    assert len(found) == notes
+    assert f"Other programs use the CPUs (load {load}" in "".join(found) or not notes
 
 
 @pytest.fixture

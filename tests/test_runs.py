@@ -26,7 +26,7 @@ def described(**more: object) -> str:
 
 @pytest.fixture
 def run(tmp_path) -> runs.Run:
-    return runs.create(tmp_path / "runs", machine={}, fingerprint="0123456789ab", warnings=[])
+    return runs.create(tmp_path / "runs", machine={}, fingerprint="0123456789ab")
 
 
 def test_only_whole_lines_are_kept(run, monkeypatch):
@@ -55,7 +55,7 @@ def test_only_whole_lines_are_kept(run, monkeypatch):
 
 
 def test_runs_of_the_same_second_get_separate_folders(tmp_path):
-    made = {runs.create(tmp_path, machine={}, fingerprint="ab" * 6, warnings=[]) for _ in range(3)}
+    made = {runs.create(tmp_path, machine={}, fingerprint="ab" * 6) for _ in range(3)}
     assert len(made) == len(runs.all_runs(tmp_path)) == 3
 
 

@@ -52,7 +52,7 @@ class Budget:
     def left(self, began: float, now: float, pages: float) -> Budget:
         """The budget of a campaign that starts now; the report began then, in Unix seconds.
 
-        `pages` is the time in seconds that its pages will take.
+        `pages` is the time in seconds that is kept for its pages.
         """
         return replace(self, seconds=max(self.seconds - (now - began) - pages, 0.0))
 

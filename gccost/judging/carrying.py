@@ -162,7 +162,7 @@ def farthest(ledgers: Ledgers) -> dict[str, float]:
 
 
 def with_others(rows: Iterable[Row], ledgers: Ledgers) -> list[Row]:
-    """The rows, each with that of another kind of machine, the first that has the figure."""
+    """The rows, each with those of the other machines that have its figure."""
     found: dict[tuple[str, str], list[Row]] = {}
     for judged in ledgers.values():
         if isinstance(judged, str):
@@ -170,13 +170,11 @@ def with_others(rows: Iterable[Row], ledgers: Ledgers) -> list[Row]:
         for row in judged:
             if row.estimate.n:
                 found.setdefault((row.claim.id, row.release), []).append(row)
-    return [replace(row, other=_other(row, found)) for row in rows]
+    return [replace(row, others=_others(row, found)) for row in rows]
 
 
-def _other(row: Row, found: Mapping[tuple[str, str], Sequence[Row]]) -> Row | None:
+def _others(row: Row, found: Mapping[tuple[str, str], Sequence[Row]]) -> tuple[Row, ...]:
     if not row.estimate.n:
-        return None
-    for other in found.get((row.claim.id, row.release), ()):
-        if other.machine != row.machine:
-            return other
-    return None
+        return ()
+    judged = found.get((row.claim.id, row.release), ())
+    return tuple(other for other in judged if other.machine != row.machine)

@@ -55,7 +55,7 @@ class Row:
     machine: str = ""
     date: str = ""  # on which that run was begun
     also: str = ""  # the ids of other claims that this row tests
-    other: Row | None = None  # the claim's row on another recorded machine
+    others: tuple[Row, ...] = ()  # the claim's rows on the other recorded machines
 
     @property
     def toolchain(self) -> str:
@@ -67,8 +67,17 @@ class Row:
         return math.nan if self.is_bar else self.estimate.value / self.published
 
     @property
+    def other(self) -> Row | None:
+        """Of the other machines' rows, the one whose figure is the farthest from this one."""
+        return max(self.others, key=self._distance, default=None)
+
+    def _distance(self, other: Row) -> float:
+        factor = over(other.estimate.value, self.estimate.value)
+        return abs(math.log(factor)) if factor > 0 else 0.0
+
+    @property
     def other_over_this(self) -> float:
-        """The figure of the other machine over this one; NaN if there is none."""
+        """The farthest figure of another machine over this one; NaN if there is none."""
         if self.other is None:
             return math.nan
         return over(self.other.estimate.value, self.estimate.value)
@@ -413,7 +422,8 @@ COLUMNS: Mapping[str, str] = {
     "run": "the run that the row is judged from",
     "machine": "the machine of that run",
     "date": "the day on which that run was begun",
-    "other_machine": "another recorded machine that has the figure, by the same programs",
+    "other_machine": "of the other recorded machines that have the figure, by the same programs, "
+    "the one where it is farthest from the estimate",
     "other_estimate": "the figure there",
     "other_over_estimate": "that figure over the estimate; empty if one of them is not positive",
 }

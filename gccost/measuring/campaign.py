@@ -161,12 +161,10 @@ def measure(
 
 def begin(plan: Plan) -> Run:
     """The newest run that the plan can resume, or a new one."""
-    warnings = machine.warnings(plan.description)
     run = find(plan) or runs.create(
         paths.runs(),
         machine=dict(plan.description),
         fingerprint=plan.fingerprint,
-        warnings=warnings,
         method=METHOD,
         seed=random.SystemRandom().randrange(2**31),
         scale=plan.budget.scale,
@@ -182,7 +180,6 @@ def begin(plan: Plan) -> Run:
         missing.pop(release, None)
     run.update(
         machine=dict(plan.description),  # its load and commit are those of the last sitting
-        warnings=warnings,
         programs=manifest["programs"] | plan.programs,
         compilers=manifest["compilers"] | plan.compilers,
         random_layout=manifest["random_layout"] | plan.random_layouts,

@@ -103,8 +103,6 @@ def _warnings(machine: Description) -> Iterator[str]:
             f"A quota of {quota:g} CPUs is set over {phrase}: processes that use more are paused, "
             "which makes variants with a concurrent collector look slower."
         )
-    if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
-        yield f"The machine was busy before measuring began (load {load:g} on {phrase})."
     if (governor := machine.get("governor")) and governor != "performance":
         yield (
             f"The CPU's clock is governed by “{governor}”, not “performance”: it changes while "

@@ -34,9 +34,9 @@ SITTING = columns("began:date budget:line because:text studies:line[]")
 """A call of `make report`: what it measured, and why it ended; empty if it was interrupted."""
 
 # `digests` is by file (see `Run.altered`); runs have `done` in which the study `precision` was
-# measured apart.
+# measured apart. An older run also has warnings, which pages now make from `machine`.
 MANIFEST: dict[str, Any] = columns(
-    "format:count created:date method:line seed:count warnings:text[] programs:line{} "
+    "format:count created:date method:line seed:count warnings?:text[] programs:line{} "
     "compilers:line{} random_layout:flag{} missing:text{} failed:text[]{} troubles:text[]{} "
     "digests?:hash{} done?:line[] recorded?:count"
 )

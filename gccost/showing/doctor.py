@@ -19,6 +19,7 @@ from gccost.errors import GccostError
 from gccost.judging.claims import Study
 from gccost.measuring import jdks, machine, toolchains, tools
 from gccost.run import runs
+from gccost.run.manifest import Description
 from gccost.showing import gokernel
 
 OK, NOTE, MISSING = "ok", "note", "missing"  # a note may affect the results
@@ -39,8 +40,20 @@ class Finding(NamedTuple):
 def examine(studies: Iterable[Study]) -> list[Finding]:
     """All findings, the most important first."""
     found = [_finding(*row) for row in (*_downloads(studies), *_others())]
-    warnings = machine.warnings(machine.describe())
-    return [*found, *(Finding("Machine", NOTE, warning) for warning in warnings)]
+    described = machine.describe()
+    notes = [*machine.warnings(described), *_busy(described)]
+    return [*found, *(Finding("Machine", NOTE, note) for note in notes)]
+
+
+def _busy(described: Description) -> Iterator[str]:
+    """A sentence if other programs use the CPUs.
+
+    A run has none: set-up and builds raise the load before it begins, and its samples say how long
+    they waited.
+    """
+    load, cpus = described["load"][0], described["allowed_cpus"]
+    if load > 0.5 * cpus:
+        yield f"Other programs use the CPUs (load {load:g}, {cpus} CPUs): they slow samples down."
 
 
 def _finding(what: str, find: Callable[[], Any], shown: str, effect: str, hint: str) -> Finding:

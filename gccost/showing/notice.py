@@ -14,6 +14,7 @@ from gccost.costs.recorded import words
 from gccost.costs.recording import Recording
 from gccost.judging import rounding
 from gccost.measuring import languages
+from gccost.measuring.machine import warnings
 from gccost.run.runs import Run, seconds_of
 from gccost.showing import tables
 from gccost.showing.tables import Markup
@@ -29,8 +30,8 @@ def notice(recordings: Sequence[Recording]) -> Markup:
     noted = caveats(recordings)
     line = _line(recordings[0], noted)
     facts = tables.table(("what", "which"), list(_facts(recordings)))
-    warnings = tables.warnings(noted, "Caveats")
-    inside = tables.stacked([facts, warnings], gap="\n")
+    box = tables.warnings(noted, "Caveats")
+    inside = tables.stacked([facts, box], gap="\n")
     scale = recordings[0].manifest["scale"]
     opened = " open" if scale < 1 else ""
     summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
@@ -172,7 +173,7 @@ def _caveats(recording: Recording) -> Iterator[str]:
     manifest = recording.manifest
     if len(recording.frame) and not _finished(recording):
         yield "This run was interrupted before its budget was spent, or measured other studies."
-    yield from manifest["warnings"]
+    yield from warnings(manifest["machine"])
     due = [name for name in recording.jobs if recording.is_due(name)]
     other = [name for name in due if recording.showing(name) is not recording]
     if other:

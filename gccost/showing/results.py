@@ -366,15 +366,19 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def on_other(row: Row) -> str:
-    """What another recorded machine has found, in words; empty if there is none."""
+    """What another recorded machine has found, in words; empty if there is none.
+
+    Of several machines, it is the one whose figure is farthest.
+    """
     if row.other is None:
         return ""
+    several = f", the farthest of {len(row.others)} other machines" if len(row.others) > 1 else ""
     factor = (
         f", {rounding.times(row.other_over_this)} this figure"
         if math.isfinite(row.other_over_this)
         else ""
     )
-    return f". {row.other.machine}: {measured_text(row.other)}{factor}"
+    return f". {row.other.machine}{several}: {measured_text(row.other)}{factor}"
 
 
 def _rendered(macro: str, text: str, **given: object) -> Markup:
