@@ -23,7 +23,7 @@ from gccost import paths
 from gccost.cases import jobs
 from gccost.cases.versions import TODAY_GO
 from gccost.costs import busy, method, samples
-from gccost.costs.recorded import recorded
+from gccost.costs.recorded import nearest, recorded
 from gccost.costs.recording import Recording
 from gccost.errors import GccostError
 from gccost.judging import reference
@@ -403,6 +403,7 @@ def test_the_loaded_run_was_busy_and_has_a_recorded_run_beside_it():
     assert run.altered() == []
     assert not list(incoming.faults(run))
     assert (busy.delays(samples.of_run(run).frame) > busy.BUSY).all()
+    assert nearest(run) == []
     machine, programs = (run.manifest()[name] for name in ("fingerprint", "programs"))
     beside = [each.manifest() for each in recorded() if each.manifest()["fingerprint"] == machine]
     assert any(programs.items() <= each["programs"].items() for each in beside)

@@ -41,9 +41,9 @@ def nearest(run: Run) -> list[Run]:
 
     Nearest is the same machine: its fingerprint, and its model of CPU, since two machines may share
     a fingerprint. Then the same model of CPU, then the machine that chapters prefer. A recorded run
-    has no relatives.
+    has no relatives, nor has one in data/loaded: its sittings differ by their load.
     """
-    if run.folder.parent == paths.reference():
+    if run.folder.parent in (paths.reference(), paths.ROOT / "data" / "loaded"):
         return []
     manifest = run.manifest()
     cpu = cpu_of(manifest["machine"])
