@@ -46,14 +46,14 @@ def examine(studies: Iterable[Study]) -> list[Finding]:
 
 
 def _busy(described: Description) -> Iterator[str]:
-    """A sentence if other programs use the CPUs.
+    """A sentence if the CPUs were in use during the last minute, perhaps by our own set-up.
 
-    A run has none: set-up and builds raise the load before it begins, and its samples say how long
-    they waited.
+    The pages of a run have no such sentence: its samples say how long they waited for a CPU.
     """
     load, cpus = described["load"][0], described["allowed_cpus"]
     if load > 0.5 * cpus:
-        yield f"Other programs use the CPUs (load {load:g}, {cpus} CPUs): they slow samples down."
+        used = f"The CPUs were in use during the last minute (load {load:g}, {cpus} CPUs)"
+        yield f"{used}: measure when no other program runs."
 
 
 def _finding(what: str, find: Callable[[], Any], shown: str, effect: str, hint: str) -> Finding:
