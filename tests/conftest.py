@@ -67,12 +67,13 @@ TOGETHER = {
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_settings(tmp_path_factory) -> Iterator[None]:
-    """The tests see neither the settings nor the runs of whoever starts them."""
+    """The tests neither see the settings and runs of whoever starts them, nor write a report."""
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
             if name.startswith(("GCCOST_", "BINDER_")) and name != "GCCOST_EXAMPLES":
                 patch.delenv(name)
         patch.setenv("GCCOST_RUNS", str(tmp_path_factory.mktemp("no-runs")))
+        patch.setenv("GCCOST_REPORT", str(tmp_path_factory.mktemp("no-report")))
         patch.setattr(builds, "BUILD_SECONDS", PATIENCE)
         yield
 
